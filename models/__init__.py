@@ -1,0 +1,34 @@
+"""Learning and deciding: numpy and numba only."""
+
+from models.acquire import Acquisition, acquire, predict
+from models.archive import dump, load
+from models.costs import CostModel, Price
+from models.decide import Ask, Decision, Standing, Stop, Wait, decide, stand
+from models.ensemble import Ensemble
+from models.schema import Feature, Schema
+from models.tree import Leaf, Split, Tree
+from models.warm import warm_up
+
+__all__ = [
+    "Acquisition",
+    "Ask",
+    "CostModel",
+    "Decision",
+    "Ensemble",
+    "Feature",
+    "Leaf",
+    "Price",
+    "Schema",
+    "Split",
+    "Standing",
+    "Stop",
+    "Tree",
+    "Wait",
+    "acquire",
+    "decide",
+    "dump",
+    "load",
+    "predict",
+    "stand",
+    "warm_up",
+]

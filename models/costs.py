@@ -1,0 +1,268 @@
+"""CostModel: the price of a feature, given what is already bought.
+
+Money is exact: inside, a whole number of millionths; outside, a number with at most six decimals. Python callers' numbers are rounded to
+that, so 0.1 + 0.2 is 0.3.
+"""
+
+import csv
+import io
+import math
+import numbers
+import os
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TextIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from models.kernels.walking import Prices
+
+MILLION = 1_000_000
+DEAREST = 1_000_000_000  # what one feature may cost
+MOST = 9_000_000_000_000  # what a budget or all features together may come to: just under 2^63 millionths
+COLUMNS = ("feature", "cost", "group", "cost_in_group", "delayed", "unit", "question")
+TRUTHS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False, "": False}
+
+
+def millionths(amount: float, what: str, most: int = MOST) -> int:
+    """An amount of money as a whole number of millionths; ValueError names `what` is wrong."""
+    if isinstance(amount, (bool, np.bool_)) or not isinstance(amount, numbers.Real):
+        raise ValueError(f"{what} is {amount!r}: expected a number of at least 0")
+    try:
+        value = float(amount)
+    except OverflowError:
+        value = math.inf
+    if math.isnan(value) or not 0 <= value <= most:
+        raise ValueError(f"{what} is {amount!r}: expected a number from 0 to {most:,}")
+    return round(value * MILLION)
+
+
+def money(amount: int) -> float:
+    """Millionths as the number that people and the wire see."""
+    return int(amount) / MILLION
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """One line of a price list: a feature, its cost, and how it is asked for."""
+
+    feature: str
+    cost: float
+    group: str | None = None
+    cost_in_group: float | None = None  # once another feature of the group is bought; None: no discount
+    delayed: bool = False
+    unit: str | None = None
+    question: str | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.feature, str) or not self.feature.strip():
+            raise ValueError(f"feature {self.feature!r}: expected a name")
+        exact = money(millionths(self.cost, f"the cost of {self.feature!r}", DEAREST))
+        object.__setattr__(self, "cost", exact)
+        if self.cost_in_group is None:
+            return
+        if self.group is None:
+            raise ValueError(f"{self.feature!r} has a cost_in_group but no group: name the group or leave both empty")
+        exact = money(millionths(self.cost_in_group, f"the cost_in_group of {self.feature!r}", DEAREST))
+        object.__setattr__(self, "cost_in_group", exact)
+
+
+class CostModel:
+    """What each feature costs, with groups whose later members cost less once one is bought.
+
+    Examples
+    --------
+    >>> costs = CostModel([Price("age", 1), Price("sugar", 5.20, "blood", 3.10), Price("cholesterol", 7.27, "blood", 5.17)])
+    >>> costs.marginal("sugar", bought=[])
+    5.2
+    >>> costs.marginal("sugar", bought=["cholesterol"])
+    3.1
+    >>> costs.marginal("sugar", bought=["sugar"])
+    0.0
+    >>> costs.total(["cholesterol", "sugar"])
+    10.37
+    """
+
+    def __init__(self, prices: Iterable[Price]) -> None:
+        self.prices = tuple(prices)
+        self.features = tuple(price.feature for price in self.prices)
+        repeated = sorted({name for name in self.features if self.features.count(name) > 1}) if self._any_repeated() else []
+        if repeated:
+            raise ValueError(f"priced more than once: {_names(repeated)}")
+        self.index = {name: i for i, name in enumerate(self.features)}
+        self.groups = tuple(dict.fromkeys(price.group for price in self.prices if price.group is not None))
+        self.delayed = frozenset(price.feature for price in self.prices if price.delayed)
+        self.served = self._served()
+
+    def _any_repeated(self) -> bool:
+        return len(set(self.features)) < len(self.features)
+
+    @classmethod
+    def of(cls, costs: "CostModel | Mapping[str, float] | Sequence[float] | None", features: Sequence[str]) -> "CostModel":
+        """The prices of these features, in their order: from a model, a mapping by name, a sequence, or None for 1 each."""
+        if costs is None:
+            return cls(Price(name, 1.0) for name in features)
+        if isinstance(costs, CostModel):
+            _same_names(costs.features, features)
+            return cls(costs[name] for name in features)
+        if isinstance(costs, Mapping):
+            _same_names(tuple(costs), features)
+            return cls(Price(name, costs[name]) for name in features)
+        given = list(costs)
+        if len(given) != len(features):
+            raise ValueError(f"{len(given)} costs for {len(features)} features: give one cost per feature")
+        return cls(Price(name, cost) for name, cost in zip(features, given, strict=True))
+
+    def __getitem__(self, feature: str) -> Price:
+        return self.prices[self._position(feature)]
+
+    def __len__(self) -> int:
+        return len(self.prices)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, CostModel) and self.prices == other.prices
+
+    def __hash__(self) -> int:
+        return hash(self.prices)
+
+    def __repr__(self) -> str:
+        return f"CostModel({len(self)} features, {len(self.groups)} groups)"
+
+    def marginal(self, feature: str, bought: Collection[str] = ()) -> float:
+        """The price of a feature for someone who has bought these."""
+        price = self[feature]
+        for name in bought:
+            self._position(name)
+        if feature in bought:
+            return 0.0
+        if price.group is not None and price.cost_in_group is not None and any(self[name].group == price.group for name in bought):
+            return price.cost_in_group
+        return price.cost
+
+    def total(self, features: Iterable[str]) -> float:
+        """What these features cost together, bought in this order."""
+        bought: list[str] = []
+        total = 0
+        for name in features:
+            total += millionths(self.marginal(name, bought), name)
+            bought.append(name)
+        return money(total)
+
+    def _position(self, feature: str) -> int:
+        if feature not in self.index:
+            raise ValueError(f"no price for {feature!r}: priced are {_names(self.features)}")
+        return self.index[feature]
+
+    def _served(self) -> Prices:
+        cost = _column(price.cost for price in self.prices)
+        inside = _column(price.cost if price.cost_in_group is None else price.cost_in_group for price in self.prices)
+        if money(sum(max(a, b) for a, b in zip(cost.tolist(), inside.tolist(), strict=True))) > MOST:
+            raise ValueError(f"the costs of all features together are above {MOST:,}: use a larger unit of money")
+        number = {name: g for g, name in enumerate(self.groups)}
+        group = np.array([-1 if price.group is None else number[price.group] for price in self.prices], np.int32)
+        floor = float(cost.mean()) * 0.01 if len(cost) else 0.0
+        discounts = {(g, discount) for g, discount in zip(group.tolist(), (cost - inside).tolist(), strict=True) if g >= 0}
+        return Prices(cost, inside, group, len(self.groups), floor, order_free=len(discounts) == len(self.groups))
+
+    @classmethod
+    def from_csv(cls, source: "str | os.PathLike[str] | TextIO") -> "CostModel":
+        """Read a price list: a path or an open text file with the columns feature, cost and, if wanted,
+        group, cost_in_group, delayed, unit, question."""
+        if hasattr(source, "read"):
+            return cls(_read_prices(source))
+        try:
+            with open(source, encoding="utf-8-sig", newline="") as file:
+                return cls(_read_prices(file))
+        except UnicodeDecodeError as error:
+            raise ValueError(f"{source} is not UTF-8 text: {error.reason} at byte {error.start}") from None
+
+    def to_csv(self, target: "str | os.PathLike[str] | TextIO | None" = None) -> str:
+        """The price list as CSV text; also written to a path or open file if one is given."""
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(COLUMNS)
+        for price in self.prices:
+            writer.writerow([_cell(getattr(price, column)) for column in COLUMNS])
+        if target is not None and hasattr(target, "write"):
+            target.write(text.getvalue())
+        elif target is not None:
+            Path(target).write_text(text.getvalue(), encoding="utf-8", newline="")
+        return text.getvalue()
+
+
+def _column(amounts: Iterable[float]) -> NDArray[np.int64]:
+    return np.array([millionths(amount, "a cost") for amount in amounts], np.int64)
+
+
+def _same_names(given: Collection[str], wanted: Sequence[str]) -> None:
+    missing = [name for name in wanted if name not in set(given)]
+    if missing:
+        raise ValueError(f"no cost for {_names(missing)}: price every feature")
+    unknown = [name for name in given if name not in set(wanted)]
+    if unknown:
+        raise ValueError(f"costs for {_names(unknown)}, which the data does not have: its features are {_names(wanted)}")
+
+
+def _names(names: Iterable[Any], most: int = 12) -> str:
+    listed = [repr(name) for name in names]
+    return ", ".join(listed[:most]) + (f", ... ({len(listed):,} in all)" if len(listed) > most else "")
+
+
+def _read_prices(file: Any) -> list[Price]:
+    reader = csv.reader(file, strict=True)
+    try:
+        header = [cell.strip() for cell in next(reader, [])]
+        _check_header(header)
+        return [_read_price(header, cells, reader.line_num) for cells in reader if any(cell.strip() for cell in cells)]
+    except csv.Error as error:
+        raise ValueError(f"line {reader.line_num} of the price list: {error}") from None
+
+
+def _check_header(header: list[str]) -> None:
+    lacking = [column for column in ("feature", "cost") if column not in header]
+    if lacking:
+        raise ValueError(f"the price list has no column {_names(lacking)}: its first line must name the columns {', '.join(COLUMNS)}")
+    unknown = [column for column in header if column not in COLUMNS]
+    if unknown or len(set(header)) < len(header):
+        raise ValueError(f"the price list's columns are {_names(header)}: allowed, once each, are {', '.join(COLUMNS)}")
+
+
+def _read_price(header: list[str], cells: list[str], line: int) -> Price:
+    if len(cells) != len(header):
+        raise ValueError(f"line {line} of the price list has {len(cells)} cells, the first line {len(header)}")
+    given = {column: cell.strip() for column, cell in zip(header, cells, strict=True)}
+    try:
+        return Price(
+            feature=given["feature"],
+            cost=_number(given["cost"], "cost"),
+            group=given.get("group") or None,
+            cost_in_group=_number(given["cost_in_group"], "cost_in_group") if given.get("cost_in_group") else None,
+            delayed=_truth(given.get("delayed", "")),
+            unit=given.get("unit") or None,
+            question=given.get("question") or None,
+        )
+    except ValueError as error:
+        raise ValueError(f"line {line} of the price list ({given['feature']!r}): {error}") from None
+
+
+def _number(text: str, what: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError(f"{what} is {text!r}: expected a number of at least 0") from None
+
+
+def _truth(text: str) -> bool:
+    if text.lower() not in TRUTHS:
+        raise ValueError(f"delayed is {text!r}: expected true or false")
+    return TRUTHS[text.lower()]
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f"{value:.6f}".rstrip("0").rstrip(".") if isinstance(value, float) else str(value)

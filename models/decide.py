@@ -1,0 +1,164 @@
+"""decide: answers to Ask, Wait or Stop; pure. A session is nothing but its list of answers, replayed."""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from models.costs import millionths, money
+from models.ensemble import Ensemble, Label
+from models.kernels import deciding
+from models.kernels.walking import ANSWERED, BOUGHT, PENDING
+from models.schema import Value
+
+UNLIMITED = np.iinfo(np.int64).max
+REASONS: dict[int, Literal["leaf", "decided", "confident", "budget", "exhausted"]] = {
+    deciding.AT_LEAF: "leaf",
+    deciding.DECIDED: "decided",
+    deciding.CONFIDENT: "confident",
+    deciding.BUDGET: "budget",
+    deciding.EXHAUSTED: "exhausted",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """The feature to acquire next, what it costs now, and why it is this one.
+
+    `why` has trees_waiting (how many trees wait for it), votes_undecided (the vote weight of all trees that are still under way) and price
+    (what its worth was divided by: its cost, or that of buying all that is wanted of its group).
+    """
+
+    feature: str
+    cost: float
+    why: dict[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Nothing to ask until one of these pending features comes in."""
+
+    features: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """The prediction, and why nothing more is asked: leaf, decided, confident, budget or exhausted."""
+
+    label: Label
+    probabilities: dict[Label, float]
+    reason: str
+
+
+Decision = Ask | Wait | Stop
+
+
+class Standing(NamedTuple):
+    """A decision together with what would be predicted if nothing more came."""
+
+    decision: Decision
+    label: Label
+    probabilities: dict[Label, float]
+
+
+def decide(
+    ensemble: Ensemble,
+    answers: Mapping[str, Value],
+    budget: float | None = None,
+    spent: float = 0,
+    seed: int = 0,
+    *,
+    bought: Collection[str] | None = None,
+    pending: Iterable[str] = (),
+    confidence: float | None = None,
+) -> Decision:
+    """What to do next with a case of which `answers` are known.
+
+    Parameters
+    ----------
+    answers : raw values by feature name, None for unavailable; all are free here, they only steer the walk
+    budget, spent : the most that may be spent on this case (None: no limit), and what has been
+    seed : for votes that draw trees at random; the four here draw none
+    bought : the features whose purchase set the prices; by default every answer that is not None
+    pending : features that are ordered but not yet in
+    confidence : stop once the leading label's probability reaches this
+
+    Examples
+    --------
+    >>> from models import Ensemble, Feature, Leaf, Schema, Split
+    >>> tree = Split("fever", [6, 4], branches={"no": 0, "yes": 1}, children=[Leaf([5, 1]), Leaf([1, 3])])
+    >>> schema = Schema([Feature("fever", "categorical", ("no", "yes"))])
+    >>> ensemble = Ensemble.of([tree], schema, [2.5], classes=["well", "flu"], vote="counts")
+    >>> decide(ensemble, {})
+    Ask(feature='fever', cost=2.5, why={'trees_waiting': 1, 'votes_undecided': 1.0, 'price': 2.5})
+    >>> decide(ensemble, {}, budget=2)
+    Stop(label='well', probabilities={'well': 0.6, 'flu': 0.4}, reason='budget')
+    >>> decide(ensemble, {"fever": "yes"})
+    Stop(label='flu', probabilities={'well': 0.25, 'flu': 0.75}, reason='leaf')
+    """
+    return stand(ensemble, answers, budget, spent, seed, bought=bought, pending=pending, confidence=confidence).decision
+
+
+def stand(
+    ensemble: Ensemble,
+    answers: Mapping[str, Value],
+    budget: float | None = None,
+    spent: float = 0,
+    seed: int = 0,
+    *,
+    bought: Collection[str] | None = None,
+    pending: Iterable[str] = (),
+    confidence: float | None = None,
+) -> Standing:
+    """`decide`, with the prediction as it stands now beside the decision."""
+    row, state = _encode(ensemble, answers, bought, pending)
+    verdict, feature, cost, price, trees, undecided, label, probabilities, wanted = deciding.decide(
+        ensemble.served, ensemble.prices, row, state, _remaining(budget, spent), _confidence(confidence)
+    )
+    chances = dict(zip(ensemble.classes, probabilities.tolist(), strict=True))
+    said = ensemble.classes[label]
+    if verdict == deciding.ASK:
+        why = {"trees_waiting": trees, "votes_undecided": undecided, "price": money(price)}
+        return Standing(Ask(ensemble.schema.names[feature], money(cost), why), said, chances)
+    if verdict == deciding.WAIT:
+        return Standing(Wait(_awaited(ensemble, state, wanted)), said, chances)
+    return Standing(Stop(said, chances, REASONS[verdict]), said, chances)
+
+
+def _encode(ensemble: Ensemble, answers: Mapping[str, Value], bought: Collection[str] | None, pending: Iterable[str]) -> tuple[Any, Any]:
+    """The answers as codes, and per feature whether it is answered, pending or bought."""
+    schema = ensemble.schema
+    index, code = schema.index, schema.code
+    codes, states = [0.0] * len(schema), bytearray(len(schema))  # a list and bytes: an element of an array costs five times as much to set
+    known = ANSWERED | BOUGHT if bought is None else ANSWERED
+    for name, value in answers.items():
+        i = index[name] if name in index else schema.position(name)
+        codes[i] = code(i, value)
+        states[i] = ANSWERED if value is None else known
+    for name in bought or ():
+        states[schema.position(name)] |= BOUGHT
+    for name in pending:
+        i = schema.position(name)
+        if states[i] & ANSWERED:
+            raise ValueError(f"{name!r} is pending and answered: it can be one of the two")
+        states[i] |= PENDING
+    return np.array(codes), np.frombuffer(states, np.uint8)
+
+
+def _remaining(budget: float | None, spent: float) -> int:
+    paid = millionths(spent, "spent") if spent else 0
+    return UNLIMITED if budget is None else millionths(budget, "the budget") - paid
+
+
+def _confidence(confidence: float | None) -> float:
+    if confidence is None:
+        return deciding.NEVER
+    if isinstance(confidence, bool) or not 0 < confidence <= 1:
+        raise ValueError(f"the confidence is {confidence!r}: expected a number above 0 and at most 1")
+    return float(confidence)
+
+
+def _awaited(ensemble: Ensemble, state: Any, wanted: Any) -> tuple[str, ...]:
+    features = sorted({f for f in wanted.tolist() if f >= 0 and state[f] & PENDING})
+    return tuple(ensemble.schema.names[f] for f in features)

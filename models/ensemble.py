@@ -1,0 +1,171 @@
+"""Ensemble: flat node arrays, trees, votes; the one form that every learner ends in and everything serves."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from models.costs import CostModel
+from models.describing import path_text, tree_text
+from models.flat import Flat, packed
+from models.kernels.checking import deepest
+from models.kernels.walking import Forest, Prices
+from models.schema import Schema, Value
+from models.tree import Leaf, Split, Tree
+from models.votes import VOTES, ballot, labels_vote
+
+ORDERS = ("sequential", "votes")
+STOPS = ("leaf", "decided")
+DELAYS = ("wait", "ahead")
+Label = str | int | float | bool
+
+
+class Ensemble:
+    """Some trees, the order to ask in, and how they vote.
+
+    Examples
+    --------
+    >>> from models import CostModel, Feature, Leaf, Schema, Split, decide
+    >>> schema = Schema([Feature("temperature", unit="C"), Feature("cough", "categorical", ("no", "yes"))])
+    >>> tree = Split("temperature", [6, 4], threshold=37.5, children=[
+    ...     Leaf([5, 1]),
+    ...     Split("cough", [1, 3], branches={"no": 0, "yes": 1}, children=[Leaf([1, 0]), Leaf([0, 3])]),
+    ... ])
+    >>> ensemble = Ensemble.of([tree], schema, {"temperature": 2, "cough": 1}, classes=["well", "flu"], vote="counts")
+    >>> print(ensemble.text(0))
+    temperature <= 37.5?  [6, 4]
+      yes, missing: well  [5, 1]
+      no: cough?  [1, 3]
+        no: well  [1, 0]
+        yes, missing: flu  [0, 3]
+    >>> decide(ensemble, {"temperature": 39}).feature
+    'cough'
+    """
+
+    def __init__(
+        self,
+        flat: Flat,
+        schema: Schema,
+        costs: CostModel,
+        *,
+        classes: Sequence[Label],
+        vote: Literal["majority", "counts", "weighted", "additive"],
+        order: Literal["sequential", "votes"] = "votes",
+        stop: Literal["leaf", "decided"] = "decided",
+        delayed: Literal["wait", "ahead"] = "wait",
+        penalties: Any = None,
+        learner: str | None = None,
+        parameters: Mapping[str, Any] | None = None,
+        metrics: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.schema = schema
+        self.costs = CostModel.of(costs, schema.names)
+        self.classes = _classes(classes)
+        self.vote, self.order, self.stop, self.delayed = vote, order, stop, delayed
+        for name, value, allowed in (("vote", vote, VOTES), ("order", order, ORDERS), ("stop", stop, STOPS), ("delayed", delayed, DELAYS)):
+            if value not in allowed:
+                raise ValueError(f"{name} is {value!r}: expected one of {', '.join(map(repr, allowed))}")
+        self.penalties = _penalties(penalties, len(self.classes))
+        self.learner = learner
+        self.parameters, self.metrics = dict(parameters or {}), dict(metrics or {})
+        parent = flat.check(schema, len(self.classes), vote)
+        self.flat = flat.frozen()
+        self.served = self._served(flat, parent)
+        used = np.zeros(len(schema), bool)
+        used[flat.feature[flat.feature >= 0]] = True
+        self.used = frozenset(name for name, wanted in zip(schema.names, used.tolist(), strict=True) if wanted)
+
+    @classmethod
+    def of(
+        cls,
+        trees: Iterable[Tree | Leaf | Split],
+        schema: Schema,
+        costs: CostModel | Mapping[str, float] | Sequence[float] | None = None,
+        *,
+        classes: Sequence[Label],
+        vote: Literal["majority", "counts", "weighted", "additive"],
+        weights: Sequence[float] | None = None,
+        **settings: Any,
+    ) -> "Ensemble":
+        """Build from grown trees; `weights` are one per tree, by default 1 each."""
+        laid_out = [tree if isinstance(tree, Tree) else Tree.of(tree, schema) for tree in trees]
+        return cls(Flat.of(laid_out, weights), schema, CostModel.of(costs, schema.names), classes=classes, vote=vote, **settings)
+
+    def __len__(self) -> int:
+        return len(self.flat.roots)
+
+    def __repr__(self) -> str:
+        return (
+            f"Ensemble({len(self)} trees, {len(self.flat.feature):,} nodes, {len(self.classes)} classes, "
+            f"vote={self.vote!r}, order={self.order!r}, stop={self.stop!r})"
+        )
+
+    @property
+    def prices(self) -> Prices:
+        return self.costs.served
+
+    def text(self, tree: int) -> str:
+        """A tree as indented text: every question, where its answers lead, and the values of each node."""
+        return tree_text(self.flat, self.schema, self.classes, self.vote, self._tree(tree))
+
+    def path_text(self, tree: int, answers: Mapping[str, Value]) -> str:
+        """The path a case takes through a tree, as far as its answers reach."""
+        return path_text(self.flat, self.schema, self.classes, self.vote, self._tree(tree), answers)
+
+    def _tree(self, tree: int) -> int:
+        if not 0 <= tree < len(self):
+            raise IndexError(f"there is no tree {tree}: the ensemble has trees 0 to {len(self) - 1}")
+        return int(self.flat.roots[tree])
+
+    def _served(self, flat: Flat, parent: NDArray[np.int32]) -> Forest:
+        votes = ballot(self.vote, self.stop, flat.values, parent, flat.roots, flat.weights)
+        return Forest(
+            nodes=packed(flat, self.schema.arity),
+            children=flat.children,
+            arity=self.schema.arity,
+            roots=flat.roots,
+            weights=flat.weights,
+            shares=votes.shares,
+            values=flat.values,
+            label=votes.label,
+            possible=votes.possible,
+            sole=votes.sole,
+            least=votes.least,
+            greatest=votes.greatest,
+            penalties=self.penalties if self.penalties is not None else np.empty((0, 0)),
+            labels_vote=labels_vote(self.vote),
+            softmax=self.vote == "additive",
+            exact=self.vote == "majority",
+            scale=votes.scale,
+            margin=votes.margin,
+            in_turn=self.order == "sequential",
+            until_leaf=self.stop == "leaf",
+            ahead=self.delayed == "ahead",
+            numeric=not self.schema.arity[flat.feature[flat.feature >= 0]].any(),
+            depth=deepest(parent),
+        )
+
+
+def _classes(classes: Sequence[Label]) -> tuple[Label, ...]:
+    plain = tuple(c.item() if isinstance(c, np.generic) else c for c in classes)
+    if not plain:
+        raise ValueError("an ensemble needs at least one class")
+    wrong = [c for c in plain if not isinstance(c, (str, int, float, bool)) or c != c]
+    if wrong:
+        raise ValueError(f"the class {wrong[0]!r}: expected text, a number, true or false")
+    if len(set(plain)) < len(plain):
+        raise ValueError(f"the class {next(c for i, c in enumerate(plain) if c in plain[:i])!r} is there more than once")
+    return plain
+
+
+def _penalties(penalties: Any, classes: int) -> NDArray[np.float64] | None:
+    if penalties is None:
+        return None
+    matrix = np.array(penalties, np.float64)
+    if matrix.shape != (classes, classes) or not np.isfinite(matrix).all() or (matrix < 0).any() or (np.diag(matrix) > 0).any():
+        raise ValueError(
+            f"penalties: expected a {classes} x {classes} matrix of finite numbers of at least 0, with zeros on the diagonal; "
+            "row: the class that is said, column: the class that is true"
+        )
+    return matrix

@@ -1,0 +1,92 @@
+"""The one decorator of every kernel, and the folder that keeps compiled code.
+
+numba's file cache notices an edit of a kernel's own file, but not of a kernel that it calls from another file: it would go on running
+the old one. So the folder is named by a hash of everything in kernels/, and any edit starts an empty one.
+"""
+
+import hashlib
+import os
+import tempfile
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numba
+
+HERE = Path(__file__).parent
+
+
+def sources_hash(folder: Path = HERE) -> str:
+    """A short name for the present text of all kernels."""
+    digest = hashlib.sha256()
+    for source in sorted(folder.glob("*.py")):
+        digest.update(source.name.encode() + b"\0" + source.read_bytes() + b"\0")
+    return digest.hexdigest()[:16]
+
+
+@cache
+def cache_folder() -> Path | None:
+    """The first place that can be written: where NUMBA_CACHE_DIR says, beside the sources, the user's cache, the temporary folder."""
+    name = "frugal-" + sources_hash()
+    user = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
+    own = Path(tempfile.gettempdir()) / f"frugal-{os.getuid()}"  # not another user's: compiled code is run
+    places = [numba.config.CACHE_DIR, HERE / "__pycache__", user, own]
+    for place in places:
+        if place and _usable(Path(place) / name):
+            return Path(place) / name
+    warnings.warn(
+        "no folder for compiled kernels can be written, so every process compiles them again (about 40 s): "
+        "set NUMBA_CACHE_DIR to a writable folder",
+        stacklevel=2,
+    )
+    return None
+
+
+def _usable(folder: Path) -> bool:
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if folder.stat().st_uid not in (os.getuid(), 0):
+            return False
+        with tempfile.TemporaryFile(dir=folder):
+            return True
+    except OSError:
+        return False
+
+
+@contextmanager
+def _caching_in(folder: Path) -> Iterator[None]:
+    """numba reads CACHE_DIR when a function is decorated; put back at once, other packages' kernels keep their own folder."""
+    before = numba.config.CACHE_DIR
+    numba.config.CACHE_DIR = str(folder)
+    try:
+        yield
+    finally:
+        numba.config.CACHE_DIR = before
+
+
+def _decorator(inline: bool) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    folder = cache_folder()
+    compiled = numba.njit(
+        cache=folder is not None,  # compiled once per machine, not once per process
+        nogil=True,  # rows and trees are worked on in threads beside each other
+        error_model="numpy",  # 0/0 is nan inside a loop, not an exception
+        # Of `inlined` only. A forest is handed over word by word where a call is not inlined, and every look into it counts references
+        # with atomic instructions unless it is told not to: together 30 times slower, measured. Such a function can allocate nothing.
+        forceinline=inline,
+        _nrt=not inline,
+    )
+    if folder is None:
+        return compiled  # type: ignore[no-any-return]
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        with _caching_in(folder):
+            return compiled(function)  # type: ignore[no-any-return]
+
+    return decorate
+
+
+kernel = _decorator(inline=False)
+inlined = _decorator(inline=True)  # a part of a kernel: allocates nothing

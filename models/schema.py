@@ -1,0 +1,191 @@
+"""Feature, Schema: names, kinds, categories, units, questions; raw values to codes and back.
+
+A code is a float: the number itself, the position of a category, or nan where the value is missing or unavailable.
+"""
+
+import math
+import numbers
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from models.costs import CostModel
+from models.kernels.checking import first_wrong_code
+
+Value = float | int | str | bool | None
+NUMERIC: Literal["numeric"] = "numeric"
+CATEGORICAL: Literal["categorical"] = "categorical"
+
+
+@dataclass(frozen=True, slots=True)
+class Feature:
+    """One fact about a case that can be asked for."""
+
+    name: str
+    kind: Literal["numeric", "categorical"] = NUMERIC
+    categories: tuple[Any, ...] = ()
+    unit: str | None = None
+    question: str | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "categories", tuple(self.categories))
+        if not isinstance(self.name, str) or not self.name.strip() or not _is_text(self.name):
+            raise ValueError(f"feature {self.name!r}: expected a name")
+        if self.kind not in (NUMERIC, CATEGORICAL):
+            raise ValueError(f"{self.name!r} has kind {self.kind!r}: expected 'numeric' or 'categorical'")
+        if self.kind == NUMERIC and self.categories:
+            raise ValueError(f"{self.name!r} is numeric but has categories: leave them out or make it categorical")
+        self._check_categories()
+
+    def _check_categories(self) -> None:
+        if self.kind == CATEGORICAL and not self.categories:
+            raise ValueError(f"{self.name!r} is categorical: name its categories")
+        for category in self.categories:
+            if not isinstance(category, (str, bool, int, float)) or category != category or not _is_text(str(category)):
+                raise ValueError(f"{self.name!r} has the category {category!r}: expected text, a number, true or false")
+        if len(set(self.categories)) < len(self.categories):
+            repeated = next(c for i, c in enumerate(self.categories) if c in self.categories[:i])
+            raise ValueError(f"{self.name!r} has the category {repeated!r} more than once")
+
+    def expects(self) -> str:
+        """What a value must be, in words."""
+        if self.kind == NUMERIC:
+            return "a finite number" + (f" ({self.unit})" if self.unit else "")
+        shown = ", ".join(repr(category) for category in self.categories[:12])
+        return f"one of {shown}" + (f", ... ({len(self.categories):,} in all)" if len(self.categories) > 12 else "")
+
+
+class Schema:
+    """The features of a table, in order.
+
+    Examples
+    --------
+    >>> schema = Schema([Feature("age", unit="years"), Feature("sex", "categorical", ("female", "male"))])
+    >>> schema.encode("sex", "male")
+    1.0
+    >>> schema.decode("sex", 1.0)
+    'male'
+    >>> schema.encode("sex", "m")
+    Traceback (most recent call last):
+    ValueError: 'sex' is 'm': expected one of 'female', 'male'
+    """
+
+    def __init__(self, features: Iterable[Feature]) -> None:
+        self.features = tuple(features)
+        self.names = tuple(feature.name for feature in self.features)
+        self.index = {name: i for i, name in enumerate(self.names)}
+        if len(self.index) < len(self.names):
+            repeated = next(name for i, name in enumerate(self.names) if self.index[name] != i)
+            raise ValueError(f"the feature {repeated!r} is there more than once")
+        self.arity = np.array([len(feature.categories) for feature in self.features], np.int32)
+        self._codes = tuple(
+            {category: float(code) for code, category in enumerate(feature.categories)} if feature.kind == CATEGORICAL else None
+            for feature in self.features
+        )
+
+    def __getitem__(self, name: str) -> Feature:
+        return self.features[self.position(name)]
+
+    def __len__(self) -> int:
+        return len(self.features)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Schema) and self.features == other.features
+
+    def __hash__(self) -> int:
+        return hash(self.features)
+
+    def __repr__(self) -> str:
+        return f"Schema({', '.join(self.names[:6])}{', ...' if len(self) > 6 else ''})"
+
+    def position(self, name: str) -> int:
+        try:
+            return self.index[name]
+        except (KeyError, TypeError):
+            shown = ", ".join(repr(known) for known in self.names[:12]) + (f", ... ({len(self):,} in all)" if len(self) > 12 else "")
+            raise ValueError(f"no feature {name!r}: the features are {shown or 'none'}") from None
+
+    def described_by(self, costs: CostModel) -> "Schema":
+        """The same features with the units and questions of a price list where it has them."""
+        return Schema(
+            replace(feature, unit=costs[feature.name].unit or feature.unit, question=costs[feature.name].question or feature.question)
+            for feature in self.features
+        )
+
+    def encode(self, name: str, value: Value) -> float:
+        """The code of one raw value; None is missing."""
+        return self.code(self.position(name), value)
+
+    def code(self, i: int, value: Value) -> float:
+        """The code of a raw value of feature i."""
+        if value is None:
+            return math.nan
+        codes = self._codes[i]
+        if codes is None:
+            number = float(value) if type(value) is float or type(value) is int and -(2**63) < value < 2**63 else _number(value)
+            if -math.inf < number < math.inf:
+                return number
+        else:
+            try:
+                return codes[value]
+            except (KeyError, TypeError):
+                pass
+        raise ValueError(f"{self.names[i]!r} is {_shown(value)}: expected {self.features[i].expects()}")
+
+    def decode(self, name: str, code: float) -> Value:
+        """The raw value of a code; nan is None."""
+        feature = self[name]
+        if code != code:
+            return None
+        if feature.kind == NUMERIC:
+            return float(code)
+        if code != int(code) or not 0 <= code < len(feature.categories):
+            raise ValueError(f"{name!r} has no category with the code {code}: codes go from 0 to {len(feature.categories) - 1}")
+        return feature.categories[int(code)]  # type: ignore[no-any-return]
+
+    def encode_rows(self, rows: Sequence[Mapping[str, Value]]) -> NDArray[np.float64]:
+        """Rows of raw values by name as a matrix of codes; what a row leaves out is missing."""
+        table = np.full((len(rows), len(self)), np.nan)
+        for r, row in enumerate(rows):
+            for name, value in row.items():
+                try:
+                    i = self.position(name)
+                    table[r, i] = self.code(i, value)
+                except ValueError as error:
+                    raise ValueError(f"row {r}: {error}") from None
+        return table
+
+    def check_codes(self, table: NDArray[np.float64]) -> None:
+        """Refuse a matrix of codes of the wrong width, with infinities, or with codes that stand for no category."""
+        if table.ndim != 2 or table.shape[1] != len(self):
+            raise ValueError(f"expected a table with {len(self)} columns, got one of shape {table.shape}")
+        r, i = first_wrong_code(table, self.arity)
+        if r >= 0:
+            feature = self.features[i]
+            what = "a finite number" if feature.kind == NUMERIC else f"a code from 0 to {len(feature.categories) - 1}"
+            raise ValueError(f"row {r}, {feature.name!r} is {table[r, i]}: expected {what}, or nan for missing")
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Real):
+        return math.nan
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf
+
+
+def _is_text(text: str) -> bool:
+    try:
+        text.encode()
+        return True
+    except UnicodeEncodeError:
+        return False
+
+
+def _shown(value: object, most: int = 80) -> str:
+    text = repr(value) if not isinstance(value, int) or abs(value) < 10**most else "a number of many digits"
+    return text if len(text) <= most else text[:most] + "..."

@@ -1,0 +1,70 @@
+"""How trees become one prediction: the four votes, and the whole numbers in which their leads are compared.
+
+majority   each tree one vote, for the label of the node it stands on
+weighted   the same, each tree with its weight (boosting)
+counts     the class counts of the nodes summed (the Yahoo experiment's confidence); single trees
+additive   scores summed, then softmax, which for the two scores (0, s) is the sigmoid of s (boosted trees grown elsewhere)
+
+Ties go to the class that is first in `classes`. With penalties the label is the class of least expected penalty instead.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from models.kernels.checking import best_labels, bounds_below, labels_below
+
+VOTES = ("majority", "counts", "weighted", "additive")
+MARGIN = 1e-9  # of the total weight: what a lead of floats must exceed before it decides
+ROOM = 2.0**60  # whole numbers stay below this, so that sums of them fit 64 bits
+
+
+class Ballot(NamedTuple):
+    """What voting needs to know of every node, derived from its values."""
+
+    label: NDArray[np.int32]
+    possible: NDArray[np.uint8]
+    sole: NDArray[np.int32]
+    least: NDArray[np.int64]
+    greatest: NDArray[np.int64]
+    shares: NDArray[np.int64]
+    scale: float
+    margin: int
+
+
+def labels_vote(vote: str) -> bool:
+    """Whether a tree gives a whole vote for one label, or its node's values."""
+    return vote in ("majority", "weighted")
+
+
+def ballot(
+    vote: str, stop: str, values: NDArray[np.float64], parent: NDArray[np.int32], roots: NDArray[np.int32], weights: NDArray[np.float64]
+) -> Ballot:
+    """Derive what is possible at or below each node; left empty where the ensemble never stops early."""
+    nodes, classes = values.shape
+    label = np.empty(nodes, np.int32)
+    best_labels(values, label)
+    counted = nodes if stop == "decided" and labels_vote(vote) else 0
+    summed = nodes if stop == "decided" and not labels_vote(vote) else 0
+    possible, sole = np.zeros((counted, classes), np.uint8), np.empty(counted, np.int32)
+    least, greatest = np.empty((summed, classes), np.int64), np.empty((summed, classes), np.int64)
+    weight_scale = 1.0 if vote == "majority" else _scale(float(weights.sum()))
+    shares = np.maximum(1, np.rint(weights * weight_scale)).astype(np.int64)
+    if counted:
+        labels_below(label, parent, possible, sole)
+    if labels_vote(vote):
+        margin = 0 if vote == "majority" else int(MARGIN * weights.sum() * weight_scale)
+        return Ballot(label, possible, sole, least, greatest, shares, weight_scale, margin)
+    greatest_value = np.maximum.reduceat(np.abs(values).max(axis=1), roots)
+    total = float((weights * greatest_value).sum())
+    scale = _scale(total)
+    if summed:
+        bounds_below(values, parent, roots, weights, scale, least, greatest)
+    return Ballot(label, possible, sole, least, greatest, shares, scale, int(MARGIN * total * scale))
+
+
+def _scale(total: float) -> float:
+    """The power of two by which votes become whole numbers; whole counts stay exact."""
+    return 2.0 ** math.floor(math.log2(ROOM / total)) if total > 0 else 1.0

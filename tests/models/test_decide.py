@@ -1,0 +1,242 @@
+"""The rules of `decide`, against its naive twin and as invariants over random models."""
+
+import itertools
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from models import Ask, CostModel, Ensemble, Feature, Leaf, Price, Schema, Split, Stop, Wait, decide, predict, stand
+from tests import strategies
+from tests.naive import deciding as naive
+
+
+def session(ensemble, row, budget=None, confidence=None):
+    """Answer every question from a full row: (the features asked, what was paid, the last decision)."""
+    answers, asked, spent = {}, [], 0.0
+    while True:
+        decision = decide(ensemble, answers, budget, spent, confidence=confidence)
+        if not isinstance(decision, Ask):
+            return asked, spent, decision
+        asked.append(decision.feature)
+        answers[decision.feature] = row[decision.feature]
+        spent = round(spent + (decision.cost if row[decision.feature] is not None else 0), 6)
+
+
+@st.composite
+def model_and_case(draw):
+    model = draw(strategies.models())
+    return model, draw(strategies.cases(model))
+
+
+@st.composite
+def model_and_row(draw, **kind):
+    model = draw(strategies.models(**kind))
+    return model, draw(strategies.rows_of(model.schema))
+
+
+@given(model_and_case())
+def test_decide_equals_its_naive_twin(drawn):
+    model, (answers, situation) = drawn
+    expected = naive.decide(model, answers, **situation)
+    standing = stand(strategies.ensemble_of(model), answers, **situation)
+    decision = standing.decision
+    if isinstance(decision, Ask):
+        found = ["ask", decision.feature, decision.cost]
+    elif isinstance(decision, Wait):
+        found = ["wait", decision.features]
+    else:
+        found = ["stop", decision.reason]
+        assert decision.label == standing.label
+        assert decision.probabilities == standing.probabilities
+    assert found == expected[: len(found)]
+    assert list(standing.probabilities.values()) == pytest.approx(expected[-1])
+    assert standing.label == model.classes[expected[-2]]
+
+
+@given(model_and_row(), st.sampled_from([None, 0, 0.3, 1, 2.5, 10]))
+def test_never_spends_more_than_the_budget_and_never_asks_twice(drawn, budget):
+    model, row = drawn
+    asked, spent, last = session(strategies.ensemble_of(model), row, budget)
+    assert isinstance(last, Stop)
+    assert budget is None or spent <= budget
+    assert len(set(asked)) == len(asked)
+    assert spent == model.costs.total([name for name in asked if row[name] is not None])
+
+
+@given(model_and_row())
+def test_walking_a_full_row_equals_predict(drawn):
+    model, row = drawn
+    codes = model.schema.encode_rows([row])
+    label = predict(strategies.ensemble_of(model), codes)[0][0]
+    for order, stop in itertools.product(("sequential", "votes"), ("leaf", "decided")):
+        assert session(strategies.ensemble_of(model, order=order, stop=stop), row)[2].label == label
+
+
+@given(model_and_case())
+def test_decided_never_changes_a_label(drawn):
+    """Whatever the open questions are answered, one by one and up to any point, the label stays."""
+    model, (answers, _) = drawn
+    ensemble = strategies.ensemble_of(model, stop="decided")
+    standing = stand(ensemble, answers)
+    if not (isinstance(standing.decision, Stop) and standing.decision.reason == "decided"):
+        return
+    unanswered = [feature for feature in model.schema.features if feature.name not in answers]
+    options = [[*(feature.categories or (0, 1, 2, 3)), None, "unasked"] for feature in unanswered]
+    for values in itertools.islice(itertools.product(*options), 300):
+        more = {f.name: v for f, v in zip(unanswered, values, strict=True) if v != "unasked"}
+        assert stand(ensemble, answers | more).label == standing.label
+
+
+@given(model_and_case(), st.randoms(use_true_random=False))
+def test_the_order_in_which_answers_are_listed_does_not_matter(drawn, shuffler):
+    model, (answers, situation) = drawn
+    ensemble = strategies.ensemble_of(model)
+    names = list(answers)
+    shuffler.shuffle(names)
+    assert stand(ensemble, {name: answers[name] for name in names}, **situation) == stand(ensemble, answers, **situation)
+
+
+@given(model_and_case())
+def test_nothing_is_asked_that_is_answered_pending_or_too_dear(drawn):
+    model, (answers, situation) = drawn
+    decision = decide(strategies.ensemble_of(model), answers, **situation)
+    if isinstance(decision, Ask):
+        assert decision.feature not in answers
+        assert decision.feature not in situation["pending"]
+        assert situation["budget"] is None or decision.cost <= situation["budget"] - situation["spent"] + 1e-9
+
+
+def fever(**settings):
+    schema = Schema([Feature("fever", "categorical", ("no", "yes")), Feature("age"), Feature("test", "categorical", ("-", "+"))])
+    costs = CostModel([Price("fever", 1), Price("age", 2), Price("test", 10)])
+    tree = Split(
+        "fever",
+        [60, 40],
+        branches={"no": 0, "yes": 1},
+        children=[
+            Split("age", [50, 10], threshold=65, children=[Leaf([48, 2]), Leaf([2, 8])]),
+            Split("test", [10, 30], branches={"-": 0, "+": 1}, children=[Leaf([9, 1]), Leaf([1, 29])]),
+        ],
+    )
+    return Ensemble.of([tree], schema, costs, classes=["well", "flu"], vote="counts", **settings)
+
+
+def test_every_reason_to_stop():
+    ensemble = fever()
+    assert decide(ensemble, {"fever": "no", "age": 70}).reason == "leaf"
+    assert decide(ensemble, {"fever": "yes"}, budget=10, spent=1).reason == "budget"
+    assert decide(ensemble, {"fever": "yes"}, confidence=0.7).reason == "confident"
+    assert decide(ensemble, {"fever": "yes"}, confidence=0.8) == Ask("test", 10.0, {"trees_waiting": 1, "votes_undecided": 1.0, "price": 10.0})
+    sure = Split("age", [9, 1], threshold=1, children=[Leaf([8, 1]), Leaf([1, 0])])
+    schema = Schema([Feature("age")])
+    assert decide(Ensemble.of([sure], schema, classes=["a", "b"], vote="majority"), {}).reason == "decided"
+    stuck = Split("age", [9, 1], threshold=1, children=[Leaf([8, 0]), Leaf([0, 1])], missing=-1)
+    assert decide(Ensemble.of([stuck], schema, classes=["a", "b"], vote="majority"), {"age": None}).reason == "exhausted"
+
+
+def test_a_pending_feature_is_waited_for():
+    assert decide(fever(), {"fever": "yes"}, pending=["test"]) == Wait(("test",))
+    assert decide(fever(), {}, pending=["fever"]) == Wait(("fever",))
+
+
+def test_ahead_offers_all_that_may_be_needed_below_a_pending_feature():
+    ahead = fever(delayed="ahead", order="sequential")
+    assert decide(ahead, {}, pending=["fever"]).feature == "age"
+    assert decide(ahead, {"age": 3}, pending=["fever"]).feature == "test"
+    assert decide(ahead, {"age": 3}, pending=["fever", "test"]) == Wait(("fever",))
+    assert decide(ahead, {"age": 3}, budget=5, pending=["fever"]) == Wait(("fever",))
+
+
+def test_an_unseen_category_goes_where_missing_goes():
+    tree = Split("colour", [5, 5], branches={"red": 0, "green": 1}, children=[Leaf([5, 1]), Leaf([0, 4])])
+    schema = Schema([Feature("colour", "categorical", ("red", "green", "blue"))])
+    ensemble = Ensemble.of([tree], schema, classes=["a", "b"], vote="counts")
+    assert decide(ensemble, {"colour": "blue"}) == decide(ensemble, {"colour": None}) == decide(ensemble, {"colour": "red"})
+
+
+def test_a_group_competes_as_one_candidate():
+    """Two trees want a and b of one group (5 each, 1 once entered), one tree wants c for 4: 3 votes for 7 beat 1 for 4, and are asked first;
+    alone, a's 1 vote for 5 would not."""
+    schema = Schema([Feature(name) for name in "abc"])
+    leaves = [Leaf([1, 0]), Leaf([0, 1])]
+    def stump(name):
+        return Split(name, [1, 1], threshold=0, children=[Leaf([1, 0]), Leaf([0, 1])])
+    assert leaves
+    costs = CostModel([Price("a", 5, "g", 1), Price("b", 5, "g", 1), Price("c", 4)])
+    ensemble = Ensemble.of([stump("c"), stump("a"), stump("b")], schema, costs, classes=["x", "y"], vote="majority")
+    decision = decide(ensemble, {})
+    assert (decision.feature, decision.cost, decision.why["price"]) == ("a", 5.0, 6.0)
+    assert decide(ensemble, {"a": 1}).feature == "b"
+
+
+def test_ties_go_to_the_first_class():
+    schema = Schema([Feature("a")])
+    for vote in ("majority", "counts", "weighted", "additive"):
+        ensemble = Ensemble.of([Leaf([1, 0]), Leaf([0, 1])], schema, classes=["z", "a"], vote=vote)
+        assert decide(ensemble, {}).label == "z"
+        assert predict(ensemble, [[0.0]])[0].tolist() == ["z"]
+
+
+def test_penalties_choose_the_class_of_least_expected_penalty():
+    ensemble = Ensemble.of([Leaf([9, 1])], Schema([]), classes=["well", "ill"], vote="counts", penalties=[[0, 100], [5, 0]])
+    assert decide(ensemble, {}).label == "ill"
+
+
+def test_two_scores_with_the_first_zero_are_a_sigmoid():
+    ensemble = Ensemble.of([Leaf([0, 0.3]), Leaf([0, -1.3])], Schema([]), classes=[0, 1], vote="additive")
+    assert decide(ensemble, {}).probabilities[1] == pytest.approx(1 / (1 + 2.718281828459045), rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"answers": {"pulse": 3}}, "no feature 'pulse': the features are 'fever', 'age', 'test'"),
+        ({"answers": {"fever": "maybe"}}, "'fever' is 'maybe': expected one of 'no', 'yes'"),
+        ({"answers": {"age": float("nan")}}, "'age' is nan: expected a finite number"),
+        ({"answers": {}, "budget": -1}, "the budget is -1: expected a number from 0"),
+        ({"answers": {}, "budget": float("nan")}, "the budget is nan"),
+        ({"answers": {}, "spent": -1, "budget": 1}, "spent is -1"),
+        ({"answers": {}, "confidence": 1.5}, "the confidence is 1.5: expected a number above 0 and at most 1"),
+        ({"answers": {}, "pending": ["pulse"]}, "no feature 'pulse'"),
+        ({"answers": {}, "bought": ["pulse"]}, "no feature 'pulse'"),
+        ({"answers": {"age": 3}, "pending": ["age"]}, "'age' is pending and answered"),
+    ],
+)
+def test_wrong_input_is_named(arguments, message):
+    with pytest.raises(ValueError, match="^" + __import__("re").escape(message)):
+        decide(fever(), **arguments)
+
+
+def test_extremes_work():
+    nothing = Ensemble.of([Leaf([2, 1])], Schema([]), classes=["a", "b"], vote="counts")
+    assert decide(nothing, {}) == Stop("a", {"a": 2 / 3, "b": 1 / 3}, "leaf")
+    many = Ensemble.of([Leaf([1 if c == 700 else 0 for c in range(1000)])], Schema([]), classes=list(range(1000)), vote="majority")
+    assert decide(many, {}).label == 700
+    alone = Ensemble.of([Split("f", [1], threshold=0, children=[Leaf([1]), Leaf([1])])], Schema([Feature("f")]), classes=["a"], vote="majority")
+    assert decide(alone, {}) == Stop("a", {"a": 1.0}, "decided")
+    names = tuple(f"k{i}" for i in range(10_000))
+    split = Split("f", [5, 5], branches={name: i % 2 for i, name in enumerate(names)}, children=[Leaf([5, 0]), Leaf([0, 5])])
+    wide = Ensemble.of([split], Schema([Feature("f", "categorical", names)]), classes=["even", "odd"], vote="counts")
+    assert [decide(wide, {"f": f"k{i}"}).label for i in (0, 9_999)] == ["even", "odd"]
+
+
+def test_deep_trees_neither_overflow_nor_recurse():
+    tree = Leaf([1, 0])
+    for i in range(20_000):
+        tree = Split("f", [1, 1], threshold=float(i), children=[Leaf([0, 1]), tree])
+    ensemble = Ensemble.of([tree], Schema([Feature("f")]), classes=["a", "b"], vote="counts")
+    assert decide(ensemble, {"f": 1e9}).label == "a"
+    assert predict(ensemble, [[1e9], [-1.0]])[0].tolist() == ["a", "b"]
+    assert len(ensemble.text(0).splitlines()) == 40_001
+
+
+def test_the_same_in_another_process():
+    import subprocess
+    import sys
+
+    random.seed(0)
+    code = "import tests.models.test_decide as t; print(t.decide(t.fever(), {'fever': 'yes'}, budget=11, seed=3))"
+    other = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
+    assert other == str(decide(fever(), {"fever": "yes"}, budget=11, seed=3))

@@ -1,0 +1,201 @@
+"""The slow obvious twin of `decide`: works on the grown trees themselves, in exact fractions, straight from the rules."""
+
+import math
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+from models import CostModel, Leaf, Schema, Split
+from models.tree import ENDS
+
+SMALL = Fraction(1, 10**9)
+
+
+@dataclass
+class Model:
+    """What an ensemble is made from."""
+
+    trees: list[Any]
+    schema: Schema
+    costs: CostModel
+    classes: list[str]
+    vote: str
+    order: str
+    stop: str
+    delayed: str
+    weights: list[float]
+    penalties: list[list[float]] | None = None
+    settings: dict[str, Any] = field(default_factory=dict)
+
+
+def walk(tree, answers, schema):
+    """(the node a tree stands on, the feature it waits for or None, whether it cannot go on)."""
+    node = tree
+    while isinstance(node, Split):
+        if node.feature not in answers:
+            return node, node.feature, False
+        way = branch(node, answers[node.feature])
+        if way == ENDS:
+            return node, None, True
+        node = node.children[way]
+    return node, None, False
+
+
+def branch(split, value):
+    missing = split.missing
+    if missing is None:
+        sizes = [sum(child.values) for child in split.children]
+        missing = sizes.index(max(sizes))
+    if value is None:
+        return missing
+    if split.branches is None:
+        return 0 if split.low < value <= split.threshold else 1
+    return split.branches.get(value, missing)
+
+
+def at_or_below(node):
+    yield node
+    for child in getattr(node, "children", ()):
+        yield from at_or_below(child)
+
+
+def best(values):
+    return max(range(len(values)), key=lambda c: (values[c], -c))
+
+
+def gives(model, t, node):
+    """What tree t gives each class at a node."""
+    weight = Fraction(model.weights[t])
+    if model.vote in ("majority", "weighted"):
+        return [weight if c == best(node.values) else Fraction(0) for c in range(len(model.classes))]
+    return [weight * Fraction(value) for value in node.values]
+
+
+def totals(model, nodes):
+    given = [gives(model, t, node) for t, node in enumerate(nodes)]
+    return [sum(column) for column in zip(*given, strict=True)]
+
+
+def elect(model, sums):
+    """(label, probabilities)"""
+    if model.vote == "additive":
+        powers = [math.exp(s - max(sums)) for s in sums]
+        chances = [p / sum(powers) for p in powers]
+    elif sum(sums) > 0:
+        chances = [s / sum(sums) for s in sums]
+    else:
+        chances = [Fraction(1, len(sums))] * len(sums)
+    if model.penalties is None:
+        return best(sums), chances
+    expected = [sum(Fraction(row[i]) * chances[i] if model.vote != "additive" else row[i] * chances[i] for i in range(len(row))) for row in model.penalties]
+    return expected.index(min(expected)), chances
+
+
+def is_decided(model, nodes, over, label):
+    least, greatest = [Fraction(0)] * len(model.classes), [Fraction(0)] * len(model.classes)
+    for t, node in enumerate(nodes):
+        reachable = [gives(model, t, n) for n in ([node] if over[t] else at_or_below(node))]
+        for c in range(len(model.classes)):
+            least[c] += min(given[c] for given in reachable)
+            greatest[c] += max(given[c] for given in reachable)
+    return all(rival == label or beaten(model, label, rival, least, greatest) for rival in range(len(model.classes)))
+
+
+def beaten(model, label, rival, least, greatest):
+    if model.penalties is not None:
+        if model.vote == "additive":
+            return False
+        dearer = [Fraction(model.penalties[rival][i]) - Fraction(model.penalties[label][i]) for i in range(len(least))]
+        lead = sum(d * (least[i] if d > 0 else greatest[i]) for i, d in enumerate(dearer))
+        return lead > SMALL * max(map(abs, dearer)) * sum(greatest)
+    lead = least[label] - greatest[rival]
+    if model.vote == "majority":
+        return lead > 0 or (lead == 0 and label < rival)
+    return lead > SMALL * total_weight(model)
+
+
+def total_weight(model):
+    if model.vote in ("majority", "weighted"):
+        return sum(map(Fraction, model.weights))
+    return sum(Fraction(w) * max(abs(Fraction(v)) for node in at_or_below(tree) for v in node.values) for w, tree in zip(model.weights, model.trees, strict=True))
+
+
+def decide(model, answers, budget=None, spent=0, bought=None, pending=(), confidence=None):
+    """("ask", feature, cost) | ("wait", features) | ("stop", reason), then label and probabilities."""
+    bought = {name for name, value in answers.items() if value is not None} if bought is None else set(bought)
+    places = [walk(tree, answers, model.schema) for tree in model.trees]
+    nodes = [node for node, _, _ in places]
+    waits = [feature for _, feature, _ in places]
+    label, chances = elect(model, totals(model, nodes))
+    result = [label, [float(p) for p in chances]]
+    if not any(waits):
+        return ["stop", "exhausted" if any(ended for _, _, ended in places) else "leaf", *result]
+    if model.stop == "decided" and is_decided(model, nodes, [feature is None for feature in waits], label):
+        return ["stop", "decided", *result]
+    if confidence is not None and chances[label] >= confidence:
+        return ["stop", "confident", *result]
+    offers = [offered(model, node, feature, answers, pending) for node, feature in zip(nodes, waits, strict=True)]
+    price = {name: Fraction(model.costs.marginal(name, bought)).limit_denominator(10**6) for name in model.schema.names}
+    left = None if budget is None else Fraction(budget).limit_denominator(10**6) - Fraction(spent).limit_denominator(10**6)
+    candidates = {f for offer in offers for f in offer if f not in pending and (left is None or price[f] <= left)}
+    if candidates:
+        chosen = in_turn(offers, candidates) if model.order == "sequential" else by_votes(model, offers, candidates, price, bought)
+        return ["ask", chosen, float(price[chosen]), *result]
+    awaited = tuple(name for name in model.schema.names if name in waits and name in pending)
+    return ["wait", awaited, *result] if awaited else ["stop", "budget", *result]
+
+
+def offered(model, node, feature, answers, pending):
+    """The features a tree offers: the one it waits for; if that is pending and may be ordered ahead, all it may need below."""
+    if feature is None:
+        return []
+    if feature in pending and model.delayed == "ahead":
+        return list(dict.fromkeys(needed_below(node, answers)))
+    return [feature]
+
+
+def needed_below(node, answers):
+    if isinstance(node, Leaf):
+        return
+    if node.feature in answers:
+        way = branch(node, answers[node.feature])
+        if way != ENDS:
+            yield from needed_below(node.children[way], answers)
+        return
+    yield node.feature
+    for child in node.children:
+        yield from needed_below(child, answers)
+
+
+def in_turn(offers, candidates):
+    return next(f for offer in offers for f in offer if f in candidates)
+
+
+def by_votes(model, offers, candidates, price, bought):
+    names = model.schema.names
+    waiting = {f: sum(Fraction(model.weights[t]) for t, offer in enumerate(offers) if f in offer) for f in candidates}
+    free = [f for f in names if f in candidates and price[f] == 0]
+    if free:
+        return free[0]
+    floor = sum(Fraction(p.cost).limit_denominator(10**6) for p in model.costs.prices) / len(names) / 100
+    entered = {model.costs[f].group for f in bought}
+    rivals = []  # (score, feature index) of each single candidate and each group
+    groups = {}
+    for i, f in enumerate(names):
+        if f not in candidates:
+            continue
+        group = model.costs[f].group
+        if group is None or group in entered:
+            rivals.append((waiting[f] / max(price[f], floor), -i))
+        else:
+            groups.setdefault(group, []).append(f)
+    for members in groups.values():
+        inside = {f: exact(model.costs[f].cost_in_group, price[f]) for f in members}
+        together = sum(inside.values()) + min(price[f] - inside[f] for f in members)
+        own = max(members, key=lambda f: (waiting[f] / max(price[f], floor), -names.index(f)))
+        rivals.append((sum(waiting[f] for f in members) / max(together, floor), -names.index(own)))
+    return names[-max(rivals)[1]]
+
+
+def exact(amount, otherwise):
+    return otherwise if amount is None else Fraction(amount).limit_denominator(10**6)
