@@ -37,7 +37,14 @@ print(time.perf_counter() - start)
 def grown_forest(train: int = 110_000) -> tuple[RandomForestClassifier, np.ndarray]:
     """A 40-tree forest of about 400,000 nodes, and rows it has not seen."""
     X, y = make_classification(
-        train + 200_000, FEATURES, n_informative=12, n_redundant=6, n_classes=CLASSES, n_clusters_per_class=2, flip_y=0.02, random_state=0
+        train + 200_000,
+        FEATURES,
+        n_informative=12,
+        n_redundant=6,
+        n_classes=CLASSES,
+        n_clusters_per_class=2,
+        flip_y=0.02,
+        random_state=0,
     )
     X = X.astype(np.float32)
     forest = RandomForestClassifier(40, max_leaf_nodes=5000, n_jobs=2, random_state=0).fit(X[:train], y[:train])
@@ -84,8 +91,9 @@ def main() -> None:
 
     for setting, ensemble in ensembles.items():
         times = microseconds_per_decision(ensemble, unseen)
-        report["decide_us " + "/".join(setting)] = round(statistics.median(times), 1)
-        print(f"decide   {'/'.join(setting):20} median {statistics.median(times):6.1f} us, p99 {np.percentile(times, 99):6.1f} us, {len(times):,} calls")
+        name, p99 = "/".join(setting), np.percentile(times, 99)
+        report[f"decide_us {name}"] = round(statistics.median(times), 1)
+        print(f"decide   {name:20} median {statistics.median(times):6.1f} us, p99 {p99:6.1f} us, {len(times):,} calls")
 
     for threads in options.threads:
         forest.set_params(n_jobs=threads)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from models.costs import MILLION
-from models.decide import UNLIMITED, _confidence, _remaining
+from models.decide import _confidence, _remaining
 from models.ensemble import Ensemble
 from models.kernels import acquiring
 
@@ -27,7 +27,14 @@ class Acquisition:
     acquired: NDArray[np.bool_]  # rows x features
 
 
-def acquire(ensemble: Ensemble, X: Any, budget: float | None = None, *, confidence: float | None = None, n_jobs: int | None = None) -> Acquisition:
+def acquire(
+    ensemble: Ensemble,
+    X: Any,
+    budget: float | None = None,
+    *,
+    confidence: float | None = None,
+    n_jobs: int | None = None,
+) -> Acquisition:
     """Drive every row of a table of codes (nan: missing) to the end of its session.
 
     A missing cell is an unavailable answer: it is asked for and costs nothing. `budget` is a hard limit per row. The same as `decide` step
@@ -41,7 +48,15 @@ def acquire(ensemble: Ensemble, X: Any, budget: float | None = None, *, confiden
 
     def work(part: slice) -> None:
         acquiring.acquire(
-            ensemble.served, ensemble.prices, table[part], limit, sure, labels[part], probabilities[part], costs[part], acquired[part]
+            ensemble.served,
+            ensemble.prices,
+            table[part],
+            limit,
+            sure,
+            labels[part],
+            probabilities[part],
+            costs[part],
+            acquired[part],
         )
 
     in_threads(work, rows, n_jobs)

@@ -38,8 +38,21 @@ TYPES = {
     "roots": "I32",
     "weights": "F64",
 }
-DTYPES = {"I32": np.dtype("<i4"), "I64": np.dtype("<i8"), "F64": np.dtype("<f8")}
-WANTED = ("format", "schema", "costs", "classes", "learner", "parameters", "order", "vote", "stop", "delayed", "penalties", "metrics")
+DTYPES: dict[str, np.dtype[Any]] = {"I32": np.dtype("<i4"), "I64": np.dtype("<i8"), "F64": np.dtype("<f8")}
+WANTED = (
+    "format",
+    "schema",
+    "costs",
+    "classes",
+    "learner",
+    "parameters",
+    "order",
+    "vote",
+    "stop",
+    "delayed",
+    "penalties",
+    "metrics",
+)
 
 
 class BadArchive(ValueError):  # noqa: N818 - its name says what it is
@@ -95,7 +108,7 @@ def _load(file: BinaryIO, size: int) -> Ensemble:
     manifest = _read_manifest(metadata["manifest"])
     try:
         return _build(manifest, arrays)
-    except (ValueError, TypeError, KeyError) as error:
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
         raise BadArchive(f"the archive does not hold an ensemble that can be served: {error}") from None
 
 
@@ -105,7 +118,9 @@ def _read_header(file: BinaryIO, size: int) -> tuple[bytes, dict[str, Any]]:
         raise BadArchive(f"{size} bytes are too few for an archive")
     length = int.from_bytes(start, "little")
     if length > LARGEST_HEADER or length > size - 8:
-        raise BadArchive(f"the header claims {length:,} bytes: at most {min(LARGEST_HEADER, size - 8):,} are possible. Not an archive, or cut off")
+        raise BadArchive(
+            f"the header claims {length:,} bytes: at most {min(LARGEST_HEADER, size - 8):,} are possible. Not an archive, or cut off"
+        )
     text = file.read(length)
     header = _from_json(text, "header")
     if not isinstance(header, dict):

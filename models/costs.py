@@ -9,6 +9,7 @@ import io
 import math
 import numbers
 import os
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -59,6 +60,12 @@ class Price:
     def __post_init__(self) -> None:
         if not isinstance(self.feature, str) or not self.feature.strip():
             raise ValueError(f"feature {self.feature!r}: expected a name")
+        for name in ("group", "unit", "question"):
+            text = getattr(self, name)
+            if text is not None and (not isinstance(text, str) or not text.strip()):
+                raise ValueError(f"the {name} of {self.feature!r} is {text!r}: expected text or None")
+        if not isinstance(self.delayed, bool):
+            raise ValueError(f"delayed of {self.feature!r} is {self.delayed!r}: expected True or False")
         exact = money(millionths(self.cost, f"the cost of {self.feature!r}", DEAREST))
         object.__setattr__(self, "cost", exact)
         if self.cost_in_group is None:
@@ -88,16 +95,13 @@ class CostModel:
     def __init__(self, prices: Iterable[Price]) -> None:
         self.prices = tuple(prices)
         self.features = tuple(price.feature for price in self.prices)
-        repeated = sorted({name for name in self.features if self.features.count(name) > 1}) if self._any_repeated() else []
+        repeated = [name for name, times in Counter(self.features).items() if times > 1]
         if repeated:
             raise ValueError(f"priced more than once: {_names(repeated)}")
         self.index = {name: i for i, name in enumerate(self.features)}
         self.groups = tuple(dict.fromkeys(price.group for price in self.prices if price.group is not None))
         self.delayed = frozenset(price.feature for price in self.prices if price.delayed)
         self.served = self._served()
-
-    def _any_repeated(self) -> bool:
-        return len(set(self.features)) < len(self.features)
 
     @classmethod
     def of(cls, costs: "CostModel | Mapping[str, float] | Sequence[float] | None", features: Sequence[str]) -> "CostModel":
@@ -197,10 +201,11 @@ def _column(amounts: Iterable[float]) -> NDArray[np.int64]:
 
 
 def _same_names(given: Collection[str], wanted: Sequence[str]) -> None:
-    missing = [name for name in wanted if name not in set(given)]
+    known, asked = set(given), set(wanted)
+    missing = [name for name in wanted if name not in known]
     if missing:
         raise ValueError(f"no cost for {_names(missing)}: price every feature")
-    unknown = [name for name in given if name not in set(wanted)]
+    unknown = [name for name in given if name not in asked]
     if unknown:
         raise ValueError(f"costs for {_names(unknown)}, which the data does not have: its features are {_names(wanted)}")
 

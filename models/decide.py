@@ -130,7 +130,10 @@ def _encode(ensemble: Ensemble, answers: Mapping[str, Value], bought: Collection
     """The answers as codes, and per feature whether it is answered, pending or bought."""
     schema = ensemble.schema
     index, code = schema.index, schema.code
-    codes, states = [0.0] * len(schema), bytearray(len(schema))  # a list and bytes: an element of an array costs five times as much to set
+    codes, states = (
+        [0.0] * len(schema),
+        bytearray(len(schema)),
+    )  # a list and bytes: an element of an array costs five times as much to set
     known = ANSWERED | BOUGHT if bought is None else ANSWERED
     for name, value in answers.items():
         i = index[name] if name in index else schema.position(name)

@@ -13,7 +13,7 @@ def tree_text(flat: Flat, schema: Schema, classes: Sequence[Any], vote: str, roo
     stack = [(root, 0, "")]
     while stack:
         i, depth, branch = stack.pop()
-        lines.append("  " * depth + branch + _node_text(flat, schema, classes, vote, i))
+        lines.append(_indent(depth) + branch + _node_text(flat, schema, classes, vote, i))
         for child, answers in reversed(_branches(flat, schema, i)):
             stack.append((child, depth + 1, ", ".join(answers) + ": "))
     return "\n".join(lines)
@@ -21,7 +21,8 @@ def tree_text(flat: Flat, schema: Schema, classes: Sequence[Any], vote: str, roo
 
 def path_text(flat: Flat, schema: Schema, classes: Sequence[Any], vote: str, root: int, answers: Mapping[str, Value]) -> str:
     codes = {name: schema.encode(name, value) for name, value in answers.items()}
-    lines, i = [], root
+    lines: list[str] = []
+    i = root
     while flat.feature[i] >= 0:
         name = schema.names[flat.feature[i]]
         question = _node_text(flat, schema, classes, vote, i)
@@ -33,6 +34,11 @@ def path_text(flat: Flat, schema: Schema, classes: Sequence[Any], vote: str, roo
             return "\n".join([*lines, "ends here"])
         i = child
     return "\n".join([*lines, _node_text(flat, schema, classes, vote, i)])
+
+
+def _indent(depth: int, most: int = 40) -> str:
+    """Deeper than this a line would be mostly blanks: it says its depth instead."""
+    return "  " * depth if depth <= most else "  " * most + f"(depth {depth}) "
 
 
 def _node_text(flat: Flat, schema: Schema, classes: Sequence[Any], vote: str, i: int) -> str:
@@ -75,7 +81,8 @@ def _way(flat: Flat, schema: Schema, i: int, code: float) -> tuple[int, str]:
 
 
 def _slice(flat: Flat, i: int) -> list[int]:
-    return flat.children[flat.child_start[i] : flat.child_start[i + 1]].tolist()
+    entries: list[int] = flat.children[flat.child_start[i] : flat.child_start[i + 1]].tolist()
+    return entries
 
 
 def _answers(schema: Schema, feature: int) -> list[str]:

@@ -1,5 +1,8 @@
 """Ensemble: flat node arrays, trees, votes; the one form that every learner ends in and everything serves."""
 
+import json
+import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
@@ -11,7 +14,7 @@ from models.describing import path_text, tree_text
 from models.flat import Flat, packed
 from models.kernels.checking import deepest
 from models.kernels.walking import Forest, Prices
-from models.schema import Schema, Value
+from models.schema import Schema, Value, is_text
 from models.tree import Leaf, Split, Tree
 from models.votes import VOTES, ballot, labels_vote
 
@@ -63,12 +66,19 @@ class Ensemble:
         self.costs = CostModel.of(costs, schema.names)
         self.classes = _classes(classes)
         self.vote, self.order, self.stop, self.delayed = vote, order, stop, delayed
-        for name, value, allowed in (("vote", vote, VOTES), ("order", order, ORDERS), ("stop", stop, STOPS), ("delayed", delayed, DELAYS)):
+        for name, value, allowed in (
+            ("vote", vote, VOTES),
+            ("order", order, ORDERS),
+            ("stop", stop, STOPS),
+            ("delayed", delayed, DELAYS),
+        ):
             if value not in allowed:
                 raise ValueError(f"{name} is {value!r}: expected one of {', '.join(map(repr, allowed))}")
         self.penalties = _penalties(penalties, len(self.classes))
+        if learner is not None and not isinstance(learner, str):
+            raise ValueError(f"learner is {learner!r}: expected its name or None")
         self.learner = learner
-        self.parameters, self.metrics = dict(parameters or {}), dict(metrics or {})
+        self.parameters, self.metrics = _plain(parameters, "parameters"), _plain(metrics, "metrics")
         parent = flat.check(schema, len(self.classes), vote)
         self.flat = flat.frozen()
         self.served = self._served(flat, parent)
@@ -90,7 +100,14 @@ class Ensemble:
     ) -> "Ensemble":
         """Build from grown trees; `weights` are one per tree, by default 1 each."""
         laid_out = [tree if isinstance(tree, Tree) else Tree.of(tree, schema) for tree in trees]
-        return cls(Flat.of(laid_out, weights), schema, CostModel.of(costs, schema.names), classes=classes, vote=vote, **settings)
+        return cls(
+            Flat.of(laid_out, weights),
+            schema,
+            CostModel.of(costs, schema.names),
+            classes=classes,
+            vote=vote,
+            **settings,
+        )
 
     def __len__(self) -> int:
         return len(self.flat.roots)
@@ -151,12 +168,23 @@ def _classes(classes: Sequence[Label]) -> tuple[Label, ...]:
     plain = tuple(c.item() if isinstance(c, np.generic) else c for c in classes)
     if not plain:
         raise ValueError("an ensemble needs at least one class")
-    wrong = [c for c in plain if not isinstance(c, (str, int, float, bool)) or c != c]
+    wrong = [c for c in plain if not isinstance(c, (str, int, float, bool)) or c in (math.inf, -math.inf) or c != c or not is_text(str(c))]
     if wrong:
         raise ValueError(f"the class {wrong[0]!r}: expected text, a number, true or false")
     if len(set(plain)) < len(plain):
-        raise ValueError(f"the class {next(c for i, c in enumerate(plain) if c in plain[:i])!r} is there more than once")
+        raise ValueError(f"the class {next(c for c, times in Counter(plain).items() if times > 1)!r} is there more than once")
     return plain
+
+
+def _plain(given: Mapping[str, Any] | None, what: str) -> dict[str, Any]:
+    """A mapping that JSON can hold, so that every ensemble can be archived."""
+    if given is not None and not isinstance(given, Mapping):
+        raise ValueError(f"{what} is {given!r}: expected a mapping")
+    try:
+        plain: dict[str, Any] = json.loads(json.dumps(dict(given or {}), allow_nan=False))
+        return plain
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{what} must hold only what JSON can: {error}") from None
 
 
 def _penalties(penalties: Any, classes: int) -> NDArray[np.float64] | None:

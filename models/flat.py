@@ -54,7 +54,9 @@ class Flat(NamedTuple):
             feature=np.concatenate([tree.feature for tree in trees]).astype(np.int32),
             low=np.concatenate([tree.low for tree in trees]).astype(np.float64),
             threshold=np.concatenate([tree.threshold for tree in trees]).astype(np.float64),
-            child_start=np.concatenate([[0]] + [tree.child_start[1:] + e for tree, e in zip(trees, entries, strict=False)]).astype(np.int64),
+            child_start=np.concatenate([[0]] + [tree.child_start[1:] + e for tree, e in zip(trees, entries, strict=False)]).astype(
+                np.int64
+            ),
             children=_shifted([tree.children for tree in trees], sizes),
             missing_child=_shifted([tree.missing_child for tree in trees], sizes),
             values=np.ascontiguousarray(np.concatenate([tree.values for tree in trees]), np.float64),
@@ -72,7 +74,9 @@ class Flat(NamedTuple):
         trouble, i = checking.check(*self[:8], schema.arity, counts, parent)
         if trouble != checking.FINE:
             raise ValueError(f"node {i} {TROUBLES[trouble]}")
-        if not np.isfinite(np.abs(self.values).max() * self.weights.sum()):
+        with np.errstate(over="ignore"):
+            largest = np.abs(self.values).max() * self.weights.sum()
+        if not np.isfinite(largest):
             raise ValueError("the values are too large to be summed")
         return parent
 
@@ -81,7 +85,7 @@ class Flat(NamedTuple):
         views = [array.view() for array in self]
         for view in views:
             view.flags.writeable = False
-        return Flat(*views)
+        return Flat(*views)  # type: ignore[arg-type]  # mypy does not follow the order of the fields
 
 
 def _shifted(indices: Sequence[NDArray[np.int32]], starts: NDArray[np.int64]) -> NDArray[np.int32]:
@@ -92,7 +96,13 @@ def _shifted(indices: Sequence[NDArray[np.int32]], starts: NDArray[np.int64]) ->
 def _check_sizes(flat: Flat, nodes: int, trees: int, classes: int) -> None:
     if trees == 0 or nodes == 0:
         raise ValueError("an ensemble needs at least one tree")
-    for name, size in (("low", nodes), ("threshold", nodes), ("missing_child", nodes), ("child_start", nodes + 1), ("weights", trees)):
+    for name, size in (
+        ("low", nodes),
+        ("threshold", nodes),
+        ("missing_child", nodes),
+        ("child_start", nodes + 1),
+        ("weights", trees),
+    ):
         if getattr(flat, name).shape != (size,):
             raise ValueError(f"{name} has shape {getattr(flat, name).shape}: expected ({size},)")
     if flat.values.shape != (nodes, classes):
@@ -117,7 +127,12 @@ def packed(flat: Flat, arity: NDArray[np.int32]) -> NDArray[np.void]:
     start = flat.child_start[:-1]
     numeric = flat.feature >= 0
     numeric[numeric] = arity[flat.feature[numeric]] == 0
-    nodes["feature"], nodes["low"], nodes["threshold"], nodes["missing"] = flat.feature, flat.low, flat.threshold, flat.missing_child
+    nodes["feature"], nodes["low"], nodes["threshold"], nodes["missing"] = (
+        flat.feature,
+        flat.low,
+        flat.threshold,
+        flat.missing_child,
+    )
     nodes["first"] = start
     nodes["second"] = -1
     nodes["first"][numeric] = flat.children[start[numeric]]

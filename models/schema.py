@@ -5,6 +5,7 @@ A code is a float: the number itself, the position of a category, or nan where t
 
 import math
 import numbers
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -32,22 +33,25 @@ class Feature:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "categories", tuple(self.categories))
-        if not isinstance(self.name, str) or not self.name.strip() or not _is_text(self.name):
+        if not isinstance(self.name, str) or not self.name.strip() or not is_text(self.name):
             raise ValueError(f"feature {self.name!r}: expected a name")
         if self.kind not in (NUMERIC, CATEGORICAL):
             raise ValueError(f"{self.name!r} has kind {self.kind!r}: expected 'numeric' or 'categorical'")
         if self.kind == NUMERIC and self.categories:
             raise ValueError(f"{self.name!r} is numeric but has categories: leave them out or make it categorical")
+        for what, text in (("unit", self.unit), ("question", self.question)):
+            if text is not None and not isinstance(text, str):
+                raise ValueError(f"the {what} of {self.name!r} is {text!r}: expected text or None")
         self._check_categories()
 
     def _check_categories(self) -> None:
         if self.kind == CATEGORICAL and not self.categories:
             raise ValueError(f"{self.name!r} is categorical: name its categories")
         for category in self.categories:
-            if not isinstance(category, (str, bool, int, float)) or category != category or not _is_text(str(category)):
+            if not isinstance(category, (str, bool, int, float)) or not _finite(category) or not is_text(str(category)):
                 raise ValueError(f"{self.name!r} has the category {category!r}: expected text, a number, true or false")
         if len(set(self.categories)) < len(self.categories):
-            repeated = next(c for i, c in enumerate(self.categories) if c in self.categories[:i])
+            repeated = next(c for c, times in Counter(self.categories).items() if times > 1)
             raise ValueError(f"{self.name!r} has the category {repeated!r} more than once")
 
     def expects(self) -> str:
@@ -111,7 +115,11 @@ class Schema:
     def described_by(self, costs: CostModel) -> "Schema":
         """The same features with the units and questions of a price list where it has them."""
         return Schema(
-            replace(feature, unit=costs[feature.name].unit or feature.unit, question=costs[feature.name].question or feature.question)
+            replace(
+                feature,
+                unit=costs[feature.name].unit or feature.unit,
+                question=costs[feature.name].question or feature.question,
+            )
             for feature in self.features
         )
 
@@ -125,7 +133,7 @@ class Schema:
             return math.nan
         codes = self._codes[i]
         if codes is None:
-            number = float(value) if type(value) is float or type(value) is int and -(2**63) < value < 2**63 else _number(value)
+            number = float(value) if type(value) is float or (type(value) is int and -(2**63) < value < 2**63) else _number(value)
             if -math.inf < number < math.inf:
                 return number
         else:
@@ -178,7 +186,12 @@ def _number(value: Any) -> float:
         return math.inf
 
 
-def _is_text(text: str) -> bool:
+def _finite(category: str | float) -> bool:
+    return isinstance(category, str) or -math.inf < category < math.inf
+
+
+def is_text(text: str) -> bool:
+    """Whether text can be written as UTF-8: lone surrogates cannot."""
     try:
         text.encode()
         return True

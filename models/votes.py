@@ -18,7 +18,6 @@ from models.kernels.checking import best_labels, bounds_below, labels_below
 
 VOTES = ("majority", "counts", "weighted", "additive")
 MARGIN = 1e-9  # of the total weight: what a lead of floats must exceed before it decides
-ROOM = 2.0**60  # whole numbers stay below this, so that sums of them fit 64 bits
 
 
 class Ballot(NamedTuple):
@@ -40,7 +39,12 @@ def labels_vote(vote: str) -> bool:
 
 
 def ballot(
-    vote: str, stop: str, values: NDArray[np.float64], parent: NDArray[np.int32], roots: NDArray[np.int32], weights: NDArray[np.float64]
+    vote: str,
+    stop: str,
+    values: NDArray[np.float64],
+    parent: NDArray[np.int32],
+    roots: NDArray[np.int32],
+    weights: NDArray[np.float64],
 ) -> Ballot:
     """Derive what is possible at or below each node; left empty where the ensemble never stops early."""
     nodes, classes = values.shape
@@ -66,5 +70,5 @@ def ballot(
 
 
 def _scale(total: float) -> float:
-    """The power of two by which votes become whole numbers; whole counts stay exact."""
-    return 2.0 ** math.floor(math.log2(ROOM / total)) if total > 0 else 1.0
+    """The power of two by which votes become whole numbers of at most 2^60 in all; counts, being whole already, stay exact."""
+    return 2.0 ** min(900, 60 - math.ceil(math.log2(total))) if total > 0 else 1.0

@@ -14,7 +14,10 @@ def warm_up() -> None:
         "size",
         [2, 2],
         threshold=1.0,
-        children=[Leaf([1, 0]), Split("colour", [1, 2], branches={"red": 0, "green": 1}, children=[Leaf([1, 0]), Leaf([0, 2])])],
+        children=[
+            Leaf([1, 0]),
+            Split("colour", [1, 2], branches={"red": 0, "green": 1}, children=[Leaf([1, 0]), Leaf([0, 2])]),
+        ],
     )
     for vote in ("majority", "counts"):
         ensemble = Ensemble.of([tree], schema, classes=["a", "b"], vote=vote)

@@ -23,7 +23,7 @@ def _tree(grown: Any) -> Tree:
     return Tree(
         feature=np.where(split, grown.feature, -1).astype(np.int32),
         low=np.full(len(split), -np.inf),
-        threshold=np.where(split, grown.threshold, 0.0),
+        threshold=np.where(split, np.minimum(grown.threshold, np.finfo(float).max), 0.0),  # inf: all that is not missing
         child_start=np.concatenate([[0], np.cumsum(np.where(split, 2, 0))]),
         children=np.column_stack([left, right]).ravel().astype(np.int32),
         missing_child=missing.astype(np.int32),

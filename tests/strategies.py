@@ -12,9 +12,7 @@ PRICES = [0, 0.1, 0.2, 0.3, 1, 1, 2, 2.5, 7.27]
 @st.composite
 def schemas(draw, most=5):
     kinds = draw(st.lists(st.sampled_from([0, 0, 2, 3, 4]), min_size=1, max_size=most))
-    return Schema(
-        Feature(f"f{i}", "categorical", tuple("abcd"[:size])) if size else Feature(f"f{i}") for i, size in enumerate(kinds)
-    )
+    return Schema(Feature(f"f{i}", "categorical", tuple("abcd"[:size])) if size else Feature(f"f{i}") for i, size in enumerate(kinds))
 
 
 @st.composite
@@ -93,7 +91,9 @@ def cases(draw, model):
     row = draw(rows_of(model.schema))
     status = {name: draw(st.sampled_from(["asked", "asked", "open", "open", "pending"])) for name in model.schema.names}
     answers = {name: row[name] for name in model.schema.names if status[name] == "asked"}
-    bought = draw(st.sampled_from([None, [], [n for n in status if status[n] != "open"], draw(st.lists(st.sampled_from(model.schema.names)))]))
+    bought = draw(
+        st.sampled_from([None, [], [n for n in status if status[n] != "open"], draw(st.lists(st.sampled_from(model.schema.names)))])
+    )
     budget = draw(st.sampled_from([None, None, 0, 0.3, 1, 2.5, 10]))
     return answers, {
         "budget": budget,

@@ -61,7 +61,17 @@ def new_trails(forest):
 def acquire(forest, prices, rows, budget, confidence, labels, probabilities, costs, acquired):
     """For every row: label, probabilities, cost and the features bought; fills the last four arrays."""
     acquire_rows(
-        forest, prices, rows, budget, confidence, new_case(forest, prices), new_trails(forest), labels, probabilities, costs, acquired
+        forest,
+        prices,
+        rows,
+        budget,
+        confidence,
+        new_case(forest, prices),
+        new_trails(forest),
+        labels,
+        probabilities,
+        costs,
+        acquired,
     )
 
 
@@ -85,7 +95,15 @@ def acquire_rows(forest, prices, rows, budget, confidence, case, trails, labels,
 @kernel
 def predict(forest, rows, labels, probabilities):
     """Every tree walked to its end for every row; fills the last two arrays."""
-    predict_rows(forest, rows, new_trails(forest), np.empty(len(forest.roots), np.int32), np.empty(forest.values.shape[1]), labels, probabilities)
+    predict_rows(
+        forest,
+        rows,
+        new_trails(forest),
+        np.empty(len(forest.roots), np.int32),
+        np.empty(forest.values.shape[1]),
+        labels,
+        probabilities,
+    )
 
 
 @inlined
@@ -169,12 +187,11 @@ def ask_along(forest, prices, case, row, budget, confidence, trails, acquired):
         label = label_at_ends(forest, case, trails)
     spent = np.int64(0)
     while count:
-        if not forest.until_leaf:
-            if rival == NONE or beats(forest, label, rival, lead):
-                if decided(forest, case):
-                    break
-                rival = strongest_rival(case, label)
-                lead = sum_leads(forest, case, label, rival, trails)
+        if not forest.until_leaf and (rival == NONE or beats(forest, label, rival, lead)):
+            if decided(forest, case):
+                break
+            rival = strongest_rival(case, label)
+            lead = sum_leads(forest, case, label, rival, trails)
         if confidence <= 1.0 and sure(forest, case, confidence):
             break
         if forest.in_turn:

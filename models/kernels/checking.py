@@ -11,7 +11,7 @@ BAD_FEATURE, BAD_SLICE, BAD_CHILD, TWO_PARENTS, ORPHAN, NOT_FINITE, BAD_LOW, NEG
 
 @kernel
 def check(feature, low, threshold, child_start, children, missing_child, values, roots, arity, counts, parent):
-    """(FINE or what is wrong, the node it is wrong at); fills `parent`. A child's index is greater than its parent's, so no cycle passes."""
+    """(FINE or what is wrong, the node it is wrong at); fills `parent`. A child comes after its parent, so no cycle passes."""
     parent[:] = -1
     for t in range(len(roots)):
         end = roots[t + 1] if t + 1 < len(roots) else len(feature)

@@ -17,6 +17,7 @@ from typing import Any
 import numba
 
 HERE = Path(__file__).parent
+config: Any = numba.config  # its names are made at run time
 
 
 def sources_hash(folder: Path = HERE) -> str:
@@ -33,7 +34,7 @@ def cache_folder() -> Path | None:
     name = "frugal-" + sources_hash()
     user = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
     own = Path(tempfile.gettempdir()) / f"frugal-{os.getuid()}"  # not another user's: compiled code is run
-    places = [numba.config.CACHE_DIR, HERE / "__pycache__", user, own]
+    places = [config.CACHE_DIR, HERE / "__pycache__", user, own]
     for place in places:
         if place and _usable(Path(place) / name):
             return Path(place) / name
@@ -59,17 +60,17 @@ def _usable(folder: Path) -> bool:
 @contextmanager
 def _caching_in(folder: Path) -> Iterator[None]:
     """numba reads CACHE_DIR when a function is decorated; put back at once, other packages' kernels keep their own folder."""
-    before = numba.config.CACHE_DIR
-    numba.config.CACHE_DIR = str(folder)
+    before = config.CACHE_DIR
+    config.CACHE_DIR = str(folder)
     try:
         yield
     finally:
-        numba.config.CACHE_DIR = before
+        config.CACHE_DIR = before
 
 
 def _decorator(inline: bool) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     folder = cache_folder()
-    compiled = numba.njit(
+    compiled = numba.njit(  # type: ignore[call-overload]  # its types leave out _nrt
         cache=folder is not None,  # compiled once per machine, not once per process
         nogil=True,  # rows and trees are worked on in threads beside each other
         error_model="numpy",  # 0/0 is nan inside a loop, not an exception

@@ -12,7 +12,7 @@ whole themselves, so that they can be kept up to date tree by tree without drift
 
 import numpy as np
 
-from models.kernels.compiling import inlined, kernel
+from models.kernels.compiling import inlined
 from models.kernels.walking import ENDED
 
 
@@ -36,23 +36,28 @@ def elect(forest, totals, probabilities):
     for c in range(1, len(totals)):
         if totals[c] > totals[best]:
             best = c
-    whole = 0.0
+    total = 0.0
     for c in range(len(totals)):
         probabilities[c] = np.exp(totals[c] - totals[best]) if forest.softmax else totals[c]
-        whole += probabilities[c]
+        total += probabilities[c]
+    if total == 0.0:
+        probabilities[:] = 1.0
+        total = float(len(totals))
+    if len(forest.penalties):  # before dividing: whole counts compare exactly, so ties are ties
+        best = least_penalty(forest.penalties, probabilities)
     for c in range(len(totals)):
-        probabilities[c] = probabilities[c] / whole if whole > 0 else 1.0 / len(totals)
-    return least_penalty(forest.penalties, probabilities) if len(forest.penalties) else best
+        probabilities[c] /= total
+    return best
 
 
 @inlined
-def least_penalty(penalties, probabilities):
+def least_penalty(penalties, chances):
     """The class of least expected penalty; penalties[c, i] is paid for saying c of a case of class i."""
     best, least = 0, np.inf
-    for c in range(len(probabilities)):
+    for c in range(len(chances)):
         expected = 0.0
-        for i in range(len(probabilities)):
-            expected += penalties[c, i] * probabilities[i]
+        for i in range(len(chances)):
+            expected += penalties[c, i] * chances[i]
         if expected < least:
             best, least = c, expected
     return best

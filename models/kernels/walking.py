@@ -17,7 +17,8 @@ BOUGHT = 4
 # What a walk reads of a node, in one half of a cache line. Numeric: `first` and `second` are its children. Categorical: `second` is -1
 # and `first` is where its slice of the child table starts.
 NODE = np.dtype(
-    [("feature", "i4"), ("first", "i4"), ("second", "i4"), ("missing", "i4"), ("low", "f8"), ("threshold", "f8")], align=True
+    [("feature", "i4"), ("first", "i4"), ("second", "i4"), ("missing", "i4"), ("low", "f8"), ("threshold", "f8")],
+    align=True,
 )
 
 

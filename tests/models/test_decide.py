@@ -1,7 +1,9 @@
 """The rules of `decide`, against its naive twin and as invariants over random models."""
 
 import itertools
-import random
+import re
+import subprocess
+import sys
 
 import pytest
 from hypothesis import given
@@ -128,7 +130,9 @@ def test_every_reason_to_stop():
     assert decide(ensemble, {"fever": "no", "age": 70}).reason == "leaf"
     assert decide(ensemble, {"fever": "yes"}, budget=10, spent=1).reason == "budget"
     assert decide(ensemble, {"fever": "yes"}, confidence=0.7).reason == "confident"
-    assert decide(ensemble, {"fever": "yes"}, confidence=0.8) == Ask("test", 10.0, {"trees_waiting": 1, "votes_undecided": 1.0, "price": 10.0})
+    assert decide(ensemble, {"fever": "yes"}, confidence=0.8) == Ask(
+        "test", 10.0, {"trees_waiting": 1, "votes_undecided": 1.0, "price": 10.0}
+    )
     sure = Split("age", [9, 1], threshold=1, children=[Leaf([8, 1]), Leaf([1, 0])])
     schema = Schema([Feature("age")])
     assert decide(Ensemble.of([sure], schema, classes=["a", "b"], vote="majority"), {}).reason == "decided"
@@ -157,13 +161,12 @@ def test_an_unseen_category_goes_where_missing_goes():
 
 
 def test_a_group_competes_as_one_candidate():
-    """Two trees want a and b of one group (5 each, 1 once entered), one tree wants c for 4: 3 votes for 7 beat 1 for 4, and are asked first;
-    alone, a's 1 vote for 5 would not."""
+    """One tree wants c for 4; two want a and b of one group, 5 each and 1 once it is entered: 2 votes for 6 beat 1 for 4."""
     schema = Schema([Feature(name) for name in "abc"])
-    leaves = [Leaf([1, 0]), Leaf([0, 1])]
+
     def stump(name):
         return Split(name, [1, 1], threshold=0, children=[Leaf([1, 0]), Leaf([0, 1])])
-    assert leaves
+
     costs = CostModel([Price("a", 5, "g", 1), Price("b", 5, "g", 1), Price("c", 4)])
     ensemble = Ensemble.of([stump("c"), stump("a"), stump("b")], schema, costs, classes=["x", "y"], vote="majority")
     decision = decide(ensemble, {})
@@ -205,7 +208,7 @@ def test_two_scores_with_the_first_zero_are_a_sigmoid():
     ],
 )
 def test_wrong_input_is_named(arguments, message):
-    with pytest.raises(ValueError, match="^" + __import__("re").escape(message)):
+    with pytest.raises(ValueError, match="^" + re.escape(message)):
         decide(fever(), **arguments)
 
 
@@ -214,7 +217,12 @@ def test_extremes_work():
     assert decide(nothing, {}) == Stop("a", {"a": 2 / 3, "b": 1 / 3}, "leaf")
     many = Ensemble.of([Leaf([1 if c == 700 else 0 for c in range(1000)])], Schema([]), classes=list(range(1000)), vote="majority")
     assert decide(many, {}).label == 700
-    alone = Ensemble.of([Split("f", [1], threshold=0, children=[Leaf([1]), Leaf([1])])], Schema([Feature("f")]), classes=["a"], vote="majority")
+    alone = Ensemble.of(
+        [Split("f", [1], threshold=0, children=[Leaf([1]), Leaf([1])])],
+        Schema([Feature("f")]),
+        classes=["a"],
+        vote="majority",
+    )
     assert decide(alone, {}) == Stop("a", {"a": 1.0}, "decided")
     names = tuple(f"k{i}" for i in range(10_000))
     split = Split("f", [5, 5], branches={name: i % 2 for i, name in enumerate(names)}, children=[Leaf([5, 0]), Leaf([0, 5])])
@@ -233,10 +241,6 @@ def test_deep_trees_neither_overflow_nor_recurse():
 
 
 def test_the_same_in_another_process():
-    import subprocess
-    import sys
-
-    random.seed(0)
     code = "import tests.models.test_decide as t; print(t.decide(t.fever(), {'fever': 'yes'}, budget=11, seed=3))"
     other = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
     assert other == str(decide(fever(), {"fever": "yes"}, budget=11, seed=3))

@@ -87,7 +87,10 @@ def elect(model, sums):
         chances = [Fraction(1, len(sums))] * len(sums)
     if model.penalties is None:
         return best(sums), chances
-    expected = [sum(Fraction(row[i]) * chances[i] if model.vote != "additive" else row[i] * chances[i] for i in range(len(row))) for row in model.penalties]
+    expected = [
+        sum(Fraction(row[i]) * chances[i] if model.vote != "additive" else row[i] * chances[i] for i in range(len(row)))
+        for row in model.penalties
+    ]
     return expected.index(min(expected)), chances
 
 
@@ -117,7 +120,10 @@ def beaten(model, label, rival, least, greatest):
 def total_weight(model):
     if model.vote in ("majority", "weighted"):
         return sum(map(Fraction, model.weights))
-    return sum(Fraction(w) * max(abs(Fraction(v)) for node in at_or_below(tree) for v in node.values) for w, tree in zip(model.weights, model.trees, strict=True))
+    return sum(
+        Fraction(w) * max(abs(Fraction(v)) for node in at_or_below(tree) for v in node.values)
+        for w, tree in zip(model.weights, model.trees, strict=True)
+    )
 
 
 def decide(model, answers, budget=None, spent=0, bought=None, pending=(), confidence=None):

@@ -1,0 +1,1 @@
+"""The command line and, to come, the server: sessions, training, registry and store."""

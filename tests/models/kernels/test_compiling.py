@@ -1,0 +1,84 @@
+"""Where compiled kernels are kept, and that an edit is noticed."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numba
+import pytest
+
+from models.kernels import compiling
+
+ROOT = Path(__file__).parents[3]
+DECIDE = """
+from models import Ensemble, Feature, Leaf, Schema, Split, decide
+from models.kernels import deciding
+tree = Split("size", [1, 1], threshold=1.0, children=[Leaf([1, 0]), Leaf([0, 1])])
+print(decide(Ensemble.of([tree], Schema([Feature("size")]), classes=["a", "b"], vote="majority"), {"size": 1.0}).label)
+print(sum(deciding.decide.stats.cache_hits.values()))
+"""
+jit = pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled")
+
+
+def run(folder, **environment):
+    return subprocess.run(
+        [sys.executable, "-c", DECIDE],
+        cwd=folder,
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.split()
+
+
+def test_the_name_of_the_folder_follows_every_edit(tmp_path):
+    shutil.copytree(compiling.HERE, tmp_path / "kernels", ignore=shutil.ignore_patterns("__pycache__"))
+    before = compiling.sources_hash(tmp_path / "kernels")
+    assert before == compiling.sources_hash()
+    with open(tmp_path / "kernels" / "walking.py", "a") as source:
+        source.write("# edited\n")
+    assert compiling.sources_hash(tmp_path / "kernels") != before
+
+
+@jit
+@pytest.mark.slow
+def test_an_edit_in_another_file_is_run_and_not_the_cached_kernel(tmp_path):
+    shutil.copytree(ROOT / "models", tmp_path / "models", ignore=shutil.ignore_patterns("__pycache__"))
+    assert run(tmp_path) == ["a", "0"]
+    assert run(tmp_path) == ["a", "1"]  # from the cache
+    walking = tmp_path / "models" / "kernels" / "walking.py"
+    text = walking.read_text()
+    edited = text.replace('value <= node["threshold"] and', 'value < node["threshold"] and')
+    assert edited != text
+    walking.write_text(edited)
+    assert run(tmp_path) == ["b", "0"]
+
+
+@jit
+def test_a_second_process_hits_the_cache():
+    run(ROOT)
+    assert run(ROOT)[1] == "1"
+
+
+def test_a_folder_that_cannot_be_written_is_passed_over(tmp_path, monkeypatch):
+    blocked = tmp_path / "file"
+    blocked.write_text("not a folder")
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(blocked))
+    found = compiling.cache_folder.__wrapped__()
+    assert found is not None
+    assert blocked not in found.parents
+
+
+def test_no_writable_folder_is_said_aloud(monkeypatch):
+    monkeypatch.setattr(compiling, "_usable", lambda folder: False)
+    with pytest.warns(UserWarning, match=r"every process compiles them again .* set NUMBA_CACHE_DIR to a writable folder"):
+        assert compiling.cache_folder.__wrapped__() is None
+
+
+def test_every_kernel_goes_through_the_one_decorator():
+    for source in sorted(compiling.HERE.glob("*.py")):
+        if source.name != "compiling.py":
+            assert not re.search(r"\bimport numba|\bnjit|@jit", source.read_text()), source

@@ -1,0 +1,220 @@
+"""Archives: bit-exact round trips, readable by others, and every kind of damage refused."""
+
+import io
+import json
+import re
+import tracemalloc
+
+import numpy as np
+import pytest
+import safetensors.numpy
+from hypothesis import given
+from hypothesis import strategies as st
+
+from models import CostModel, Ensemble, Feature, Leaf, Price, Schema, Split, dump, load
+from models.archive import NO_DIGEST, BadArchive, _digest, _digest_field
+from tests import strategies
+
+
+def example():
+    schema = Schema([Feature("size", unit="cm", question="How big?"), Feature("colour", "categorical", ("röd", "grön"))])
+    colour = Split("colour", [1, 3], branches={"röd": 0, "grön": 1}, children=[Leaf([1, 0]), Leaf([0, 3])])
+    tree = Split("size", [6, 4], threshold=0.1, children=[Leaf([5, 5e-324]), colour])
+    costs = CostModel([Price("size", 0.3, "g", 0.1, True), Price("colour", 2)])
+    return Ensemble.of(
+        [tree, Leaf([-0.0, 1 / 3])],
+        schema,
+        costs,
+        classes=["a", "b"],
+        vote="weighted",
+        weights=[0.5, 2],
+        order="sequential",
+        stop="leaf",
+        delayed="ahead",
+        penalties=[[0, 2.5], [1, 0]],
+        learner="budget-forest",
+        parameters={"alpha": 4.0},
+        metrics={"error": 0.125},
+    )
+
+
+ARCHIVE = dump(example())
+
+
+def same(a, b):
+    settings = ("schema", "costs", "classes", "vote", "order", "stop", "delayed", "learner", "parameters", "metrics")
+    assert all(getattr(a, name) == getattr(b, name) for name in settings)
+    assert (a.penalties is None) == (b.penalties is None)
+    for one, other in zip(a.flat, b.flat, strict=True):
+        assert one.dtype == other.dtype
+        assert one.tobytes() == other.tobytes()
+
+
+@given(strategies.models())
+def test_a_round_trip_is_bit_exact(model):
+    ensemble = strategies.ensemble_of(model)
+    archive = dump(ensemble)
+    same(load(archive), ensemble)
+    assert dump(load(archive)) == archive
+
+
+def test_bytes_paths_and_open_files(tmp_path):
+    path = tmp_path / "model.safetensors"
+    assert dump(example(), path) == ARCHIVE == path.read_bytes()
+    same(load(path), example())
+    same(load(str(path)), example())
+    with open(path, "rb") as file:
+        same(load(file), example())
+    copy = io.BytesIO()
+    dump(example(), copy)
+    same(load(memoryview(copy.getvalue())), example())
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_any_reader_of_safetensors_can_read_it(tmp_path):
+    arrays = safetensors.numpy.load(ARCHIVE)
+    assert (arrays["values"] == example().flat.values).all()
+    dump(example(), tmp_path / "model.safetensors")
+    with safetensors.safe_open(tmp_path / "model.safetensors", "numpy") as file:
+        manifest = json.loads(file.metadata()["manifest"])
+    assert manifest["format"] == 1
+    assert manifest["costs"][0]["cost"] == 0.3
+    assert manifest["learner"] == "budget-forest"
+
+
+def test_every_truncation_is_refused():
+    for size in range(len(ARCHIVE)):
+        with pytest.raises(BadArchive):
+            load(ARCHIVE[:size])
+    with pytest.raises(BadArchive):
+        load(ARCHIVE + b"\0")
+
+
+def test_every_flipped_bit_is_refused():
+    for place in range(len(ARCHIVE)):
+        damaged = bytearray(ARCHIVE)
+        damaged[place] ^= 1 << (place % 8)
+        with pytest.raises(BadArchive):
+            load(damaged)
+
+
+@given(st.binary(max_size=300))
+def test_noise_is_refused(noise):
+    for archive in (noise, ARCHIVE[:8] + noise, len(noise).to_bytes(8, "little") + noise):
+        with pytest.raises(BadArchive):
+            load(archive)
+
+
+def forged(change):
+    """An archive whose check sum is right and whose contents are not."""
+    size = int.from_bytes(ARCHIVE[:8], "little")
+    header, body = json.loads(ARCHIVE[8 : 8 + size]), bytearray(ARCHIVE[8 + size :])
+    manifest = json.loads(header["__metadata__"]["manifest"])
+    change(header, manifest, body)
+    header["__metadata__"] = {"manifest": json.dumps(manifest), "sha256": NO_DIGEST} | header.get("__metadata__", {}).get("extra", {})
+    text = json.dumps(header, separators=(",", ":")).encode()
+    digest = _digest(text, [bytes(body)])
+    return len(text).to_bytes(8, "little") + text.replace(_digest_field(NO_DIGEST), _digest_field(digest)) + bytes(body)
+
+
+def put(name, index, value):
+    """Overwrite one element of an array."""
+
+    def change(header, manifest, body):
+        start = header[name]["data_offsets"][0]
+        dtype = {"F64": "<f8", "I32": "<i4", "I64": "<i8"}[header[name]["dtype"]]
+        item = np.array([value], dtype).tobytes()
+        body[start + index * len(item) : start + (index + 1) * len(item)] = item
+
+    return change
+
+
+def say(**values):
+    return lambda header, manifest, body: manifest.update(values)
+
+
+def head(name, **values):
+    return lambda header, manifest, body: header[name].update(values)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (put("children", 0, 0), "node 0 has a child that is not further on in the same tree: a cycle"),
+        (
+            put("children", 0, 77),
+            "node 0 has a child that is not further on in the same tree: a cycle, or an index out of range",
+        ),
+        (put("feature", 0, 9), "node 0 splits on a feature that the schema does not have"),
+        (put("threshold", 0, np.nan), "node 0 has a threshold or value that is not a finite number"),
+        (put("values", 3, np.inf), "node 1 has a threshold or value that is not a finite number"),
+        (put("roots", 1, 99), "roots must start at 0, rise, and be nodes"),
+        (put("roots", 1, -1), "roots must start at 0, rise, and be nodes"),
+        (put("weights", 0, -1.0), "every tree's weight must be a finite number above 0"),
+        (put("child_start", 2, 10**15), "child_start must start at 0, never fall"),
+        (say(format=2), "the archive has format 2: this version of frugal reads format 1"),
+        (say(surprise=1), "the manifest must hold format, schema"),
+        (say(classes=["a"], penalties=None), "values has shape (6, 2)"),
+        (say(classes=3), "'int' object is not iterable"),
+        (say(vote="loudest"), "vote is 'loudest': expected one of"),
+        (say(schema=[]), "costs for 'size', 'colour', which the data does not have"),
+        (say(schema=["size"]), "argument after ** must be a mapping"),
+        (say(penalties=[[0, 1]]), "penalties: expected a 2 x 2 matrix"),
+        (say(penalties=[[0, 10**400], [1, 0]]), "int too large to convert to float"),
+        (say(parameters=[1]), "parameters is [1]: expected a mapping"),
+        (head("values", dtype="F32"), "the array 'values' is described as"),
+        (head("values", shape=[10**18, 10**18]), "the array 'values' has the shape"),
+        (head("values", shape=[-6, -2]), "the array 'values' has the shape [-6, -2]: expected 2 whole numbers"),
+        (head("values", shape=[2**31 - 1, 2]), "the array 'values' does not fit the file"),
+        (head("feature", data_offsets=[8, 32]), "the array 'feature' does not fit the file"),
+        (head("roots", shape=[True]), "the array 'roots' has the shape [True]: expected 1 whole numbers"),
+        (lambda header, manifest, body: header.pop("low"), "the arrays are"),
+        (lambda header, manifest, body: header.update(more=3), "the arrays are"),
+        (lambda header, manifest, body: body.extend(b"\0" * 8), "the arrays end 8 bytes before the file does"),
+    ],
+)
+def test_a_forged_archive_is_refused(change, message):
+    with pytest.raises(BadArchive, match=re.escape(message)):
+        load(forged(change))
+
+
+@pytest.mark.parametrize(
+    ("archive", "message"),
+    [
+        (b"", "0 bytes are too few for an archive"),
+        ((2**63).to_bytes(8, "little") + b"{}", "the header claims 9,223,372,036,854,775,808 bytes"),
+        ((10**9).to_bytes(8, "little") + b"{}", "the header claims 1,000,000,000 bytes: at most 2 are possible"),
+        ((2).to_bytes(8, "little") + b"[]", "the header is not a JSON object"),
+        ((2).to_bytes(8, "little") + b"{}", "not one of frugal's: it has no manifest"),
+        ((5).to_bytes(8, "little") + b"[NaN]", "the header is not the JSON of an archive: NaN is not a number"),
+        ((13).to_bytes(8, "little") + b'{"a":1,"a":2}', "a name stands twice"),
+        ((100_000).to_bytes(8, "little") + b"[" * 100_000, "the header is not the JSON of an archive"),
+        ((6_000).to_bytes(8, "little") + b"9" * 6_000, "the header is not the JSON of an archive"),
+    ],
+)
+def test_what_is_no_archive_says_so(archive, message):
+    with pytest.raises(BadArchive, match=re.escape(message)):
+        load(archive)
+
+
+def test_nothing_large_is_allocated_for_a_lie():
+    lies = [
+        (2**40).to_bytes(8, "little") + b"{}" * 100,
+        forged(head("values", shape=[2**31 - 1, 2])),
+        forged(head("children", shape=[2**31 - 1])),
+    ]
+    tracemalloc.start()
+    for lie in lies:
+        with pytest.raises(BadArchive):
+            load(lie)
+    assert tracemalloc.get_traced_memory()[1] < 1_000_000
+    tracemalloc.stop()
+
+
+def test_an_archive_that_cannot_be_written_leaves_nothing_behind(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        dump(example(), tmp_path / "nowhere" / "model.safetensors")
+    (tmp_path / "taken").mkdir()
+    with pytest.raises(OSError, match="taken"):
+        dump(example(), tmp_path / "taken")
+    assert [path.name for path in tmp_path.iterdir()] == ["taken"]

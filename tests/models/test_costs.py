@@ -1,0 +1,138 @@
+"""Prices, groups, exact money, and the price list as CSV."""
+
+import io
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from models import CostModel, Price
+from models.costs import millionths, money
+
+HEART = Path(__file__).parents[2] / "examples" / "heart" / "costs.csv"
+amounts = st.integers(0, 10**15).map(money)
+
+
+def test_the_heart_price_list():
+    costs = CostModel.from_csv(HEART)
+    assert len(costs) == 13
+    assert costs.groups == ("blood", "stress", "exercise")
+    assert costs["cholesterol"] == Price("cholesterol", 7.27, "blood", 5.17, True, "mg/dl", "What is the serum cholesterol?")
+    assert costs.marginal("cholesterol") == 7.27
+    assert costs.marginal("cholesterol", ["fasting_sugar"]) == 5.17
+    assert costs.marginal("thal", {"max_heart_rate", "age"}) == 1.0
+    assert "thal" in costs.delayed
+    assert "age" not in costs.delayed
+    assert costs.total(["cholesterol", "fasting_sugar"]) == costs.total(["fasting_sugar", "cholesterol"]) == 10.37
+
+
+def test_csv_round_trip(tmp_path):
+    costs = CostModel.from_csv(HEART)
+    costs.to_csv(tmp_path / "costs.csv")
+    assert CostModel.from_csv(tmp_path / "costs.csv") == costs
+    assert CostModel.from_csv(io.StringIO(costs.to_csv())) == costs
+
+
+@given(
+    st.lists(
+        st.tuples(amounts, st.none() | amounts, st.booleans(), st.sampled_from(['a, "b"', "line\nbreak", "é", None])),
+        max_size=5,
+    )
+)
+def test_any_price_list_survives_csv(rows):
+    costs = CostModel(
+        Price(f"f{i}", cost, "g" if inside is not None else None, inside, delayed, question=question)
+        for i, (cost, inside, delayed, question) in enumerate(rows)
+    )
+    assert CostModel.from_csv(io.StringIO(costs.to_csv(), newline="")) == costs
+
+
+@given(st.lists(amounts, max_size=8))
+def test_money_never_drifts(costs):
+    model = CostModel(Price(f"f{i}", cost) for i, cost in enumerate(costs))
+    assert millionths(model.total(model.features), "total") == sum(millionths(cost, "cost") for cost in costs)
+
+
+def test_numbers_are_rounded_to_six_decimals():
+    assert Price("a", 0.1 + 0.2).cost == 0.3
+    assert Price("a", 1 / 3).cost == 0.333333
+
+
+def test_costs_from_sequence_mapping_and_nothing():
+    assert CostModel.of([1, 2], ["a", "b"]) == CostModel.of({"b": 2, "a": 1}, ["a", "b"]) == CostModel([Price("a", 1), Price("b", 2)])
+    assert CostModel.of(None, ["a", "b"]) == CostModel.of([1, 1], ["a", "b"])
+    assert CostModel.of(CostModel.of([1, 2], ["a", "b"]), ["b", "a"]).features == ("b", "a")
+
+
+def test_a_group_without_a_discount_keeps_its_price():
+    costs = CostModel([Price("a", 3, "g"), Price("b", 2, "g")])
+    assert costs.marginal("a", ["b"]) == 3
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: CostModel.of([1, -2], ["a", "b"]), "the cost of 'b' is -2: expected a number from 0 to 1,000,000,000"),
+        (lambda: CostModel.of([float("nan")], ["a"]), "the cost of 'a' is nan"),
+        (lambda: CostModel.of([float("inf")], ["a"]), "the cost of 'a' is inf"),
+        (lambda: CostModel.of([10**400], ["a"]), "the cost of 'a' is"),
+        (lambda: CostModel.of([1e9 + 1], ["a"]), "the cost of 'a' is 1000000001.0"),
+        (lambda: CostModel.of(["3"], ["a"]), "the cost of 'a' is '3': expected a number"),
+        (lambda: CostModel.of([True], ["a"]), "the cost of 'a' is True: expected a number"),
+        (lambda: CostModel.of([1], ["a", "b"]), "1 costs for 2 features"),
+        (lambda: CostModel.of({"a": 1}, ["a", "b", "c"]), "no cost for 'b', 'c'"),
+        (
+            lambda: CostModel.of({"a": 1, "z": 1}, ["a"]),
+            "costs for 'z', which the data does not have: its features are 'a'",
+        ),
+        (lambda: CostModel([Price("a", 1), Price("a", 2)]), "priced more than once: 'a'"),
+        (lambda: Price("a", 1, cost_in_group=1), "'a' has a cost_in_group but no group"),
+        (lambda: Price("a", 1, "g", -1), "the cost_in_group of 'a' is -1"),
+        (lambda: Price("", 1), "feature '': expected a name"),
+        (lambda: CostModel.of([1], ["a"]).marginal("b"), "no price for 'b': priced are 'a'"),
+        (lambda: CostModel.of([1], ["a"]).marginal("a", ["b"]), "no price for 'b'"),
+        (lambda: CostModel(Price(f"f{i}", 1e9) for i in range(9_001)), "the costs of all features together are above"),
+    ],
+)
+def test_wrong_prices_are_named(make, message):
+    with pytest.raises(ValueError, match="^" + re.escape(message)):
+        make()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "the price list has no column 'feature', 'cost'"),
+        ("feature\na\n", "the price list has no column 'cost'"),
+        (
+            "feature,cost,colour\na,1,red\n",
+            "the price list's columns are 'feature', 'cost', 'colour': allowed, once each, are feature",
+        ),
+        ("feature,cost,cost\na,1,2\n", "the price list's columns are"),
+        ("feature,cost\na,1\nb\n", "line 3 of the price list has 1 cells, the first line 2"),
+        ("feature,cost\na,cheap\n", "line 2 of the price list ('a'): cost is 'cheap': expected a number"),
+        ("feature,cost\na,-1\n", "line 2 of the price list ('a'): the cost of 'a' is -1.0"),
+        ("feature,cost\na,nan\n", "line 2 of the price list ('a'): the cost of 'a' is nan"),
+        ("feature,cost\na,\n", "line 2 of the price list ('a'): cost is ''"),
+        ("feature,cost\na,1\na,2\n", "priced more than once: 'a'"),
+        (
+            "feature,cost,delayed\na,1,perhaps\n",
+            "line 2 of the price list ('a'): delayed is 'perhaps': expected true or false",
+        ),
+        ('feature,cost\n"a,1\n', "line 2 of the price list: unexpected end of data"),
+    ],
+)
+def test_a_wrong_price_list_says_where(text, message):
+    with pytest.raises(ValueError, match="^" + re.escape(message)):
+        CostModel.from_csv(io.StringIO(text))
+
+
+def test_a_price_list_from_a_spreadsheet(tmp_path):
+    path = tmp_path / "costs.csv"
+    path.write_bytes(b"\xef\xbb\xbffeature,cost\r\nage,1\r\n\r\n")
+    assert CostModel.from_csv(path) == CostModel([Price("age", 1)])
+    path.write_bytes(b"feature,cost\n\xff,1\n")
+    with pytest.raises(ValueError, match="is not UTF-8 text: invalid start byte at byte 13"):
+        CostModel.from_csv(path)
