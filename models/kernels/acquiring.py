@@ -33,6 +33,7 @@ class Trails(NamedTuple):
     ends: NDArray[np.int32]  # per tree: the depth of its end
     at: NDArray[np.int32]  # per tree: the depth it stands at
     active: NDArray[np.uint32]  # the trees that are still walking
+    met: NDArray[np.bool_]  # per feature: on some tree's way
     leads: NDArray[np.int64]  # per tree: what it adds to the lead of the label over the rival
     answered: NDArray[np.bool_]  # per feature
     score: NDArray[np.float64]  # per feature: waiting vote weight per price, where prices are fixed
@@ -49,6 +50,7 @@ def new_trails(forest):
         np.empty(trees, np.int32),
         np.empty(trees, np.int32),
         np.empty(trees, np.uint32),
+        np.empty(features, np.bool_),
         np.empty(trees, np.int64),
         np.empty(features, np.bool_),
         np.empty(features, np.float64),
@@ -134,6 +136,7 @@ def walk_abreast(forest, row, trails):
 @inlined
 def walk_on(forest, plain, row, trails):
     nodes, asks, active = trails.nodes, trails.asks, trails.active
+    trails.met[:] = False
     count = len(forest.roots)
     for t in range(count):
         nodes[0, t] = forest.roots[t]
@@ -149,6 +152,7 @@ def walk_on(forest, plain, row, trails):
             if feature < 0:
                 trails.ends[t] = depth
                 continue
+            trails.met[np.uint64(feature)] = True
             child = step(forest, plain, i, row[np.uint64(feature)])
             if not plain and child < 0:  # noted behind the node, which is where the tree stays
                 nodes[depth + 1, t] = i
@@ -165,12 +169,9 @@ def walk_on(forest, plain, row, trails):
 @inlined
 def buy_all(prices, case, row, trails, acquired):
     """Buy every feature on the trails that is there; gives what they cost."""
-    for t in range(len(trails.ends)):
-        for k in range(trails.ends[t]):
-            acquired[np.uint64(trails.asks[k, t])] = True
     spent = np.int64(0)
     for feature in range(len(acquired)):
-        acquired[feature] &= row[feature] == row[feature]
+        acquired[feature] = trails.met[feature] and row[feature] == row[feature]
         if acquired[feature]:
             spent += marginal(prices, case, feature)
             buy(prices, case, feature)
