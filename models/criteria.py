@@ -1,0 +1,77 @@
+"""What makes a split good, by name: impurities and their parameters, checked."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from models.kernels import impurity as kernels
+from models.kernels.impurity import Impurity
+from models.kernels.splitting import Criterion
+
+IMPURITIES = {
+    "threshold-pairs": kernels.THRESHOLD_PAIRS,
+    "clipped-pairs": kernels.CLIPPED_PAIRS,
+    "powers": kernels.POWERS,
+    "polynomial": kernels.POLYNOMIAL,
+}
+SPLITS = ("minimax", "expected")
+STUMPS = ("exact", "random")
+
+
+def impurity(name: str, classes: int, alpha: float = 0.0, power: int = 2, terms: Sequence[tuple[float, Sequence[int]]] | None = None) -> Impurity:
+    """An impurity of Nan, Wang and Saligrama (2015).
+
+    threshold-pairs  equation (11) with `alpha`; clipped-pairs  the same without the last term, as in their appendix; powers  equation (14) with
+    `power`; polynomial  equation (13) with `terms`, pairs of a factor and one exponent per class; by default, for every two classes i and j,
+    all n_i^a n_j^b with a + b = `power`.
+    """
+    if name not in IMPURITIES:
+        raise ValueError(f"impurity is {name!r}: expected one of {', '.join(map(repr, IMPURITIES))}")
+    if isinstance(alpha, bool) or not isinstance(alpha, (int, float, np.integer, np.floating)) or not 0 <= alpha < np.inf:
+        raise ValueError(f"alpha is {alpha!r}: expected a number of at least 0")
+    if isinstance(power, bool) or not isinstance(power, (int, np.integer)) or not 2 <= power <= 16:
+        raise ValueError(f"power is {power!r}: expected a whole number from 2 to 16")
+    factors, exponents = np.empty(0), np.empty((0, classes), np.int64)
+    if name == "polynomial":
+        factors, exponents = _terms(terms if terms is not None else _default_terms(classes, int(power)), classes)
+    return Impurity(IMPURITIES[name], float(alpha), int(power), factors, exponents)
+
+
+def criterion(which: Impurity, split: str = "minimax", stumps: str = "exact") -> Criterion:
+    for name, value, allowed in (("split", split, SPLITS), ("stumps", stumps, STUMPS)):
+        if value not in allowed:
+            raise ValueError(f"{name} is {value!r}: expected one of {', '.join(map(repr, allowed))}")
+    return Criterion(which, split == "expected", stumps == "random")
+
+
+def impurity_of(which: Impurity, counts: Sequence[float]) -> float:
+    """The impurity of a set with these class counts.
+
+    Examples
+    --------
+    >>> impurity_of(impurity("threshold-pairs", classes=2), [30, 30])
+    900.0
+    """
+    return float(kernels.impurity_of(which, np.array(counts, np.float64)))
+
+
+def _default_terms(classes: int, power: int) -> list[tuple[float, list[int]]]:
+    terms = []
+    for i in range(classes):
+        for j in range(i):
+            for a in range(1, power):
+                exponents = [0] * classes
+                exponents[i], exponents[j] = a, power - a
+                terms.append((1.0, exponents))
+    return terms
+
+
+def _terms(terms: Sequence[tuple[float, Sequence[int]]], classes: int) -> tuple[Any, Any]:
+    for factor, exponents in terms:
+        if not 0 <= factor < np.inf or len(exponents) != classes or min(exponents) < 0 or sum(e > 0 for e in exponents) < 2:
+            raise ValueError(
+                f"the polynomial's term {(factor, tuple(exponents))}: expected a factor of at least 0 and {classes} exponents of at least 0, "
+                "two of them above 0"
+            )
+    return np.array([factor for factor, _ in terms], np.float64), np.array([e for _, e in terms], np.int64).reshape(len(terms), classes)

@@ -1,0 +1,397 @@
+"""One tree, grown top down on binned data: histograms, the bigger child's by subtraction, no Python per node.
+
+A node owns a stretch of `rows`; splitting it sorts that stretch by outcome. Nodes of more than SMALL rows are searched by histograms (class
+counts per bin of every feature); of two children only the smaller one's is counted, the bigger one's is what is left of the parent's. Small
+nodes are sorted feature by feature instead: a histogram would be mostly zeros.
+
+    rows   | 3 7 1 9 | 2 8 | 0 4 5 6 |
+    nodes    a         b     c              the smaller child is grown first, so few histograms wait at a time
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from models.kernels.choosing import NONE
+from models.kernels.compiling import inlined, kernel
+from models.kernels.impurity import impurity
+from models.kernels.splitting import NO_SPLIT, Scratch, best_cut, every_category
+from models.kernels.walking import LEAF
+
+SMALL = 48  # rows; measured, see benchmarks/budget_forest.py
+
+
+class Fees(NamedTuple):
+    """What features cost in a criterion: at least 1 % of the mean, so that none is free of charge."""
+
+    cost: NDArray[np.float64]
+    cost_in_group: NDArray[np.float64]
+    group: NDArray[np.int32]
+    floor: float
+    on_path: bool  # prices in the context of the path: bought features cost the floor, entered groups their price inside
+
+
+class Work(NamedTuple):
+    """What growing needs beside the tree itself."""
+
+    rows: NDArray[np.int32]
+    spare: NDArray[np.int32]
+    classes: NDArray[np.int32]  # of a node's rows, in their order
+    weights: NDArray[np.float64]
+    order: NDArray[np.uint8]  # a small node's codes of one feature, sorted
+    place: NDArray[np.int32]
+    histograms: NDArray[np.float64]  # slots x cells x classes
+    fees: NDArray[np.float64]  # per feature, at the node
+    counts: NDArray[np.int64]  # rows per outcome
+
+
+@kernel
+def grow(bins, row_weights, criterion, fees, seed):
+    """Grow one tree on the rows of positive weight.
+
+    Gives per node: feature, cut (last bin on the left), missing child, first and number of children, class counts; and the list of children
+    with the bin each stands for.
+    """
+    chosen = np.flatnonzero(row_weights > 0).astype(np.int32)
+    features, classes, size = len(bins.sizes), 0, len(chosen)
+    for c in bins.classes:
+        classes = max(classes, c + 1)
+    cells = int(bins.offsets[-1] + bins.sizes[-1] + 1) if features else 0
+    slots = 3 + int(np.ceil(np.log2(max(size, 2))))
+    widest = int(bins.sizes.max()) + 1 if features else 1
+    work = Work(
+        chosen,
+        np.empty(size, np.int32),
+        np.empty(size, np.int32),
+        np.empty(size, np.float64),
+        np.empty(SMALL, np.uint8),
+        np.empty(SMALL, np.int32),
+        np.empty((slots if size > SMALL else 0, cells, classes), np.float64),
+        np.empty(features, np.float64),
+        np.empty(257, np.int64),
+    )
+    scratch = Scratch(
+        np.zeros(classes),
+        np.zeros(classes),
+        np.zeros(classes),
+        np.zeros((max(widest, SMALL + 1), classes)),
+        np.array([np.uint64(seed) * np.uint64(0x9E3779B97F4A7C15) | np.uint64(1)], np.uint64),
+    )
+    room = 256
+    feature, cut, missing = np.full(room, LEAF, np.int32), np.zeros(room, np.int32), np.full(room, NONE, np.int32)
+    first, many, parent = np.zeros(room, np.int64), np.zeros(room, np.int32), np.full(room, NONE, np.int32)
+    begin, end, slot = np.zeros(room, np.int32), np.zeros(room, np.int32), np.full(room, NONE, np.int32)
+    values = np.zeros((room, classes))
+    child, child_bin = np.zeros(room, np.int32), np.zeros(room, np.int32)
+    stack, free = np.zeros(room, np.int32), np.arange(slots).astype(np.int32)
+    nodes, children, depth, frees = 1, 0, 1, slots if size > SMALL else 0
+    end[0] = size
+    count_classes(bins, row_weights, work.rows, 0, size, values[0])
+    while depth:
+        depth -= 1
+        i = stack[depth]
+        set_fees(bins, fees, feature, parent, i, work.fees)
+        best, best_bin, goes_left, frees = search(
+            bins, row_weights, criterion, begin[i], end[i], values[i], slot, i, free, frees, work, scratch
+        )
+        if best == NONE:
+            frees = release(slot, i, free, frees)
+            continue
+        outcomes, some_missing = part(bins, best, best_bin, goes_left, begin[i], end[i], work)
+        if nodes + outcomes > len(feature):
+            room = 2 * len(feature) + outcomes
+            feature, cut, missing = longer(feature, room, LEAF), longer(cut, room, 0), longer(missing, room, NONE)
+            first, many, parent = longer(first, room, 0), longer(many, room, 0), longer(parent, room, NONE)
+            begin, end, slot = longer(begin, room, 0), longer(end, room, 0), longer(slot, room, NONE)
+            child, child_bin, stack = longer(child, room, 0), longer(child_bin, room, 0), longer(stack, room, 0)
+            taller = np.zeros((room, classes))
+            taller[:nodes] = values[:nodes]
+            values = taller
+        feature[i], cut[i], first[i], many[i] = best, best_bin, children, outcomes
+        place, biggest, smallest = begin[i], nodes, nodes
+        for b in range(257):
+            if work.counts[b] == 0:
+                continue
+            child[children], child_bin[children] = nodes, b
+            begin[nodes], end[nodes], parent[nodes] = place, place + work.counts[b], i
+            count_classes(bins, row_weights, work.rows, begin[nodes], end[nodes], values[nodes])
+            if end[nodes] - begin[nodes] > end[biggest] - begin[biggest]:
+                biggest = nodes
+            if end[nodes] - begin[nodes] < end[smallest] - begin[smallest]:
+                smallest = nodes
+            place = end[nodes]
+            nodes += 1
+            children += 1
+        missing[i] = missing_way(bins.categorical[best], some_missing, goes_left, child, first[i], outcomes, values)
+        if smallest == biggest:
+            smallest = nodes - 1 if biggest != nodes - 1 else nodes - outcomes
+        frees = hand_down(bins, row_weights, begin, end, slot, i, nodes - outcomes, nodes, biggest, smallest, free, frees, work)
+        depth = push_all(stack, depth, nodes - outcomes, nodes, biggest, smallest)
+    return (
+        feature[:nodes].copy(),
+        cut[:nodes].copy(),
+        missing[:nodes].copy(),
+        first[:nodes].copy(),
+        many[:nodes].copy(),
+        values[:nodes].copy(),
+        child[:children].copy(),
+        child_bin[:children].copy(),
+    )
+
+
+@kernel
+def longer(array, size, fill):
+    grown = np.full(size, fill, array.dtype)
+    grown[: len(array)] = array
+    return grown
+
+
+@inlined
+def count_classes(bins, row_weights, rows, begin, end, counts):
+    for k in range(begin, end):
+        counts[bins.classes[np.uint32(rows[k])]] += row_weights[np.uint32(rows[k])]
+
+
+@inlined
+def set_fees(bins, fees, feature, parent, i, at_node):
+    """What each feature costs at node i."""
+    for f in range(len(at_node)):
+        at_node[f] = max(fees.cost[f], fees.floor)
+    if not fees.on_path:
+        return
+    above = parent[i]
+    while above != NONE:
+        own = feature[above]
+        if fees.group[own] >= 0:
+            for f in range(len(at_node)):
+                if fees.group[f] == fees.group[own]:
+                    at_node[f] = min(at_node[f], max(fees.cost_in_group[f], fees.floor))
+        above = parent[above]
+    above = parent[i]
+    while above != NONE:
+        at_node[feature[above]] = fees.floor
+        above = parent[above]
+
+
+@inlined
+def search(bins, row_weights, criterion, begin, end, totals, slot, i, free, frees, work, scratch):
+    """The feature of least risk: (feature or NONE, cut, whether missing goes left, free slots)."""
+    whole = impurity(criterion.impurity, totals)
+    best, best_risk, best_bin, best_left = NONE, np.inf, NO_SPLIT, False
+    if whole <= 0.0:
+        return best, best_bin, best_left, frees
+    small = end - begin <= SMALL and not criterion.random
+    own = NONE
+    if end - begin > SMALL:
+        if slot[i] == NONE and frees:
+            frees -= 1
+            slot[i] = free[frees]
+            gather(bins, row_weights, work, begin, end)
+            fill(bins, work, begin, end, work.histograms[slot[i]])
+        own = slot[i]
+    if own == NONE:
+        gather(bins, row_weights, work, begin, end)
+    for f in range(len(bins.sizes)):
+        size = bins.sizes[f]
+        if own != NONE:
+            cells = work.histograms[own, bins.offsets[f] : bins.offsets[f] + size + 1]
+        elif small:
+            size = compact(bins, f, work, begin, end, scratch.cells)
+            cells = scratch.cells[: size + 1]
+        else:
+            cells = scratch.cells[: size + 1]
+            cells[:, :] = 0.0
+            fill_one(bins, f, work, begin, end, cells)
+        if bins.categorical[f]:
+            remains, bin_, left = every_category(criterion, cells, size, scratch), 0, False
+        else:
+            remains, bin_, left = best_cut(criterion, cells, size, totals, end - begin, scratch)
+        if remains < whole:
+            risk = work.fees[f] / (whole - remains)
+            if risk < best_risk:
+                if not bins.categorical[f]:
+                    after = bin_ + 1
+                    while is_empty(cells, after):
+                        after += 1
+                    if own == NONE and small:  # codes of the two sides, then halfway
+                        bin_ = (np.int64(work.order[bin_]) + np.int64(work.order[after]) - 1) // 2
+                    else:
+                        bin_ = (bin_ + after - 1) // 2
+                best, best_risk, best_bin, best_left = f, risk, bin_, left
+    return best, best_bin, best_left, frees
+
+
+@inlined
+def is_empty(cells, b):
+    for c in range(cells.shape[1]):
+        if cells[b, c] > 0.0:
+            return False
+    return True
+
+
+@inlined
+def gather(bins, row_weights, work, begin, end):
+    """The classes and weights of a node's rows, side by side."""
+    for k in range(begin, end):
+        work.classes[k] = bins.classes[np.uint32(work.rows[k])]
+        work.weights[k] = row_weights[np.uint32(work.rows[k])]
+
+
+@inlined
+def fill(bins, work, begin, end, histogram):
+    histogram[:, :] = 0.0
+    for f in range(len(bins.sizes)):
+        fill_one(bins, f, work, begin, end, histogram[bins.offsets[f] : bins.offsets[f] + bins.sizes[f] + 1])
+
+
+@inlined
+def fill_one(bins, f, work, begin, end, cells):
+    codes = bins.codes[f]
+    for k in range(begin, end):
+        cells[codes[np.uint32(work.rows[k])], np.uint32(work.classes[k])] += work.weights[k]
+
+
+@inlined
+def compact(bins, f, work, begin, end, cells):
+    """Only the bins that a small node's rows are in, in order, and missing behind them; `work.order` keeps their codes. Gives how many."""
+    codes = bins.codes[f]
+    size = np.uint8(bins.sizes[f])
+    held = 0
+    for k in range(begin, end):  # insertion sort of row places by code
+        code = codes[np.uint32(work.rows[k])]
+        at = held
+        while at > 0 and work.order[at - 1] > code:
+            work.order[at] = work.order[at - 1]
+            work.place[at] = work.place[at - 1]
+            at -= 1
+        work.order[at] = code
+        work.place[at] = k
+        held += 1
+    distinct, last = -1, -1
+    for at in range(held):
+        code = work.order[at]
+        if code == size:
+            break
+        if code != last:
+            distinct += 1
+            cells[distinct, :] = 0.0
+            last = code
+        cells[distinct, work.classes[work.place[at]]] += work.weights[work.place[at]]
+        work.order[distinct] = code
+    distinct += 1
+    cells[distinct, :] = 0.0
+    for k in range(begin, end):
+        if codes[np.uint32(work.rows[k])] == size:
+            cells[distinct, work.classes[k]] += work.weights[k]
+    return distinct
+
+
+@inlined
+def outcome_of(code, categorical, size, cut, goes_left):
+    """Which outcome a code has: 0 or 1 of a cut, or the category itself with missing as 256."""
+    if categorical:
+        return np.int64(code) if code < size else np.int64(256)
+    if code == size:
+        return np.int64(0) if goes_left else np.int64(1)
+    return np.int64(0) if code <= cut else np.int64(1)
+
+
+@inlined
+def part(bins, f, cut, goes_left, begin, end, work):
+    """Sort a node's rows by outcome, keeping their order; fills `work.counts`, and gives (how many outcomes, whether any is missing)."""
+    codes, size, categorical = bins.codes[f], bins.sizes[f], bins.categorical[f]
+    work.counts[:] = 0
+    some_missing = False
+    for k in range(begin, end):
+        code = codes[np.uint32(work.rows[k])]
+        some_missing |= code == size
+        work.counts[outcome_of(code, categorical, size, cut, goes_left)] += 1
+        work.spare[k] = work.rows[k]
+    outcomes = 0
+    place = np.int64(begin)
+    for b in range(257):
+        if work.counts[b]:
+            outcomes += 1
+            held = work.counts[b]
+            work.counts[b] = place
+            place += held
+        else:
+            work.counts[b] = -1
+    for k in range(begin, end):
+        b = outcome_of(codes[np.uint32(work.spare[k])], categorical, size, cut, goes_left)
+        work.rows[work.counts[b]] = work.spare[k]
+        work.counts[b] += 1
+    previous = np.int64(begin)
+    for b in range(257):
+        if work.counts[b] >= 0:
+            after = work.counts[b]
+            work.counts[b] = after - previous
+            previous = after
+        else:
+            work.counts[b] = 0
+    return outcomes, some_missing
+
+
+@inlined
+def missing_way(categorical, some_missing, goes_left, child, first, outcomes, values):
+    """Where missing goes: the side that scored better, its own outcome, or the bigger child where training had none missing."""
+    if some_missing:
+        return child[first] if goes_left and not categorical else child[first + outcomes - 1]
+    heaviest = child[first]
+    for k in range(first + 1, first + outcomes):
+        if values[child[k]].sum() > values[heaviest].sum():
+            heaviest = child[k]
+    return heaviest
+
+
+@inlined
+def hand_down(bins, row_weights, begin, end, slot, i, low, high, biggest, smallest, free, frees, work):
+    """Give the biggest child what its siblings leave of the parent's histogram, and the child that is grown next its own."""
+    if slot[i] == NONE:
+        return frees
+    if end[biggest] - begin[biggest] <= SMALL or not frees:
+        return release(slot, i, free, frees)
+    own = slot[i]
+    slot[i] = NONE
+    slot[biggest] = own
+    for j in range(low, high):
+        if j == biggest:
+            continue
+        frees -= 1
+        other = free[frees]
+        gather(bins, row_weights, work, begin[j], end[j])
+        fill(bins, work, begin[j], end[j], work.histograms[other])
+        for cell in range(work.histograms.shape[1]):
+            for c in range(work.histograms.shape[2]):
+                work.histograms[own, cell, c] -= work.histograms[other, cell, c]
+        if j == smallest and end[j] - begin[j] > SMALL:
+            slot[j] = other
+        else:
+            free[frees] = other
+            frees += 1
+    return frees
+
+
+@inlined
+def release(slot, i, free, frees):
+    if slot[i] == NONE:
+        return frees
+    free[frees] = slot[i]
+    slot[i] = NONE
+    return frees + 1
+
+
+@inlined
+def push_all(stack, depth, low, high, biggest, smallest):
+    """The biggest child waits longest, the smallest is next."""
+    stack[depth] = biggest
+    depth += 1
+    for j in range(low, high):
+        if j not in (biggest, smallest):
+            stack[depth] = j
+            depth += 1
+    if smallest != biggest:
+        stack[depth] = smallest
+        depth += 1
+    return depth

@@ -1,0 +1,148 @@
+"""scikit-learn's manners without scikit-learn: parameters, fitted or not, predict, acquire. What needs its classes imports them when asked."""
+
+import inspect
+import warnings
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from models.acquire import Acquisition, acquire, predict
+from models.costs import CostModel
+from models.ensemble import Ensemble
+from models.schema import Schema
+from models.table import Table, column_names, read_labels, read_table
+
+
+class Learner:
+    """A classifier that ends in an `ensemble_`. Subclasses define `__init__` and `fit`."""
+
+    _estimator_type = "classifier"
+    n_features_in_: int
+    classes_: NDArray[Any]
+    ensemble_: Ensemble
+    costs: Any
+    categorical: Any
+    n_jobs: int | None
+
+    @classmethod
+    def _names(cls) -> list[str]:
+        return [name for name in inspect.signature(cls.__init__).parameters if name != "self"]
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self._names()}
+
+    def set_params(self, **parameters: Any) -> Self:
+        unknown = [name for name in parameters if name not in self._names()]
+        if unknown:
+            raise ValueError(f"Invalid parameter {unknown[0]!r} for {type(self).__name__}: valid ones are {', '.join(self._names())}")
+        for name, value in parameters.items():
+            setattr(self, name, value)
+        return self
+
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:  # noqa: N803 - scikit-learn's name
+        defaults = inspect.signature(type(self).__init__).parameters
+        changed = [f"{k}={v!r}" for k, v in self.get_params().items() if repr(v) != repr(defaults[k].default)]
+        return f"{type(self).__name__}({', '.join(changed)})"[:N_CHAR_MAX]
+
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import ClassifierTags, InputTags, Tags, TargetTags
+
+        return Tags(
+            estimator_type="classifier",
+            target_tags=TargetTags(required=True),
+            classifier_tags=ClassifierTags(),
+            input_tags=InputTags(allow_nan=True, categorical=True, string=True),
+        )
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The label of each row, every tree walked to its end."""
+        codes = self._codes(X)
+        return self.classes_[self._positions(predict(self.ensemble_, codes, self.n_jobs)[0])]
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """The probability of each class, in the order of `classes_`."""
+        codes = self._codes(X)
+        return predict(self.ensemble_, codes, self.n_jobs)[1]
+
+    def acquire(self, X: Any, budget: float | None = None) -> Acquisition:
+        """What sessions with these rows would have paid and said; `budget` is a hard limit per row, a missing cell costs nothing."""
+        codes = self._codes(X)
+        found = acquire(self.ensemble_, codes, budget, n_jobs=self.n_jobs)
+        return Acquisition(self.classes_[self._positions(found.labels)], found.probabilities, found.cost, found.acquired)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """The share of rows whose label is right."""
+        return float(np.average(self.predict(X) == np.asarray(y), weights=sample_weight))
+
+    def _read(self, X: Any, y: Any) -> tuple[Table, NDArray[np.int32]]:
+        """Check and encode what `fit` was given; sets `n_features_in_`, `feature_names_in_` and `classes_`."""
+        if y is None:
+            raise ValueError(f"This {type(self).__name__} estimator requires y to be passed, but the target y is None.")
+        table = read_table(X, self.categorical)
+        labels = self._one_column(y)
+        self.classes_, classes = read_labels(labels, len(table.codes))
+        self.n_features_in_ = len(table.schema)
+        names = column_names(X)
+        if names is not None:
+            self.feature_names_in_ = np.array(names, object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        return table, classes
+
+    def _one_column(self, y: Any) -> Any:
+        labels = np.asarray(y)
+        if labels.ndim == 2 and labels.shape[1] == 1:
+            warnings.warn(
+                _sklearn("DataConversionWarning", UserWarning)("A column-vector y was passed when a 1d array was expected."), stacklevel=4
+            )
+            return labels[:, 0]
+        if labels.ndim > 1:
+            raise ValueError(f"y should be a 1d array, got an array of shape {labels.shape} instead.")
+        return labels
+
+    def _priced(self, schema: Schema) -> tuple[Schema, CostModel]:
+        costs = CostModel.of(self.costs, schema.names)
+        return schema.described_by(costs), costs
+
+    def _codes(self, X: Any) -> NDArray[np.float64]:
+        if not hasattr(self, "ensemble_"):
+            raise _sklearn("NotFittedError", ValueError)(f"This {type(self).__name__} instance is not fitted yet: call 'fit' first.")
+        self._same_names(column_names(X))
+        shape = X.shape if hasattr(X, "shape") else np.asarray(X).shape
+        if len(shape) == 2 and shape[1] != self.n_features_in_:
+            raise ValueError(f"X has {shape[1]} features, but {type(self).__name__} is expecting {self.n_features_in_} features as input.")
+        return read_table(X, schema=self.ensemble_.schema).codes
+
+    def _same_names(self, names: tuple[str, ...] | None) -> None:
+        fitted = getattr(self, "feature_names_in_", None)
+        if fitted is None and names is not None:
+            warnings.warn(f"X has feature names, but {type(self).__name__} was fitted without feature names", stacklevel=5)
+        if fitted is not None and names is None:
+            warnings.warn(f"X does not have valid feature names, but {type(self).__name__} was fitted with feature names", stacklevel=5)
+        if fitted is None or names is None or tuple(fitted) == names:
+            return
+        message = "The feature names should match those that were passed during fit.\n"
+        unseen, lacking = sorted(set(names) - set(fitted)), sorted(set(fitted) - set(names))
+        message += "Feature names unseen at fit time:\n" + "".join(f"- {name}\n" for name in unseen[:5]) if unseen else ""
+        message += "Feature names seen at fit time, yet now missing:\n" + "".join(f"- {name}\n" for name in lacking[:5]) if lacking else ""
+        if not unseen and not lacking:
+            message += "Feature names must be in the same order as they were in fit.\n"
+        raise ValueError(message)
+
+    def _positions(self, labels: NDArray[Any]) -> NDArray[np.int64]:
+        where = {label: i for i, label in enumerate(self.ensemble_.classes)}
+        if len(labels) and labels.dtype.kind in "iufbU":
+            order = np.array(self.ensemble_.classes)
+            sorter = np.argsort(order)
+            return np.asarray(sorter[np.searchsorted(order, labels, sorter=sorter)])
+        return np.array([where[label] for label in labels.tolist()], np.int64)
+
+
+def _sklearn(name: str, otherwise: type[Exception]) -> Any:
+    """scikit-learn's own exception class where it is installed: its tools look for that."""
+    try:
+        import sklearn.exceptions
+    except ImportError:
+        return otherwise
+    return getattr(sklearn.exceptions, name)

@@ -1,0 +1,178 @@
+"""Tables as people have them (arrays, data frames, with missing values and words) to codes and labels, checked."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from models.schema import CATEGORICAL, Feature, Schema
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of cases: what its columns are, and their codes."""
+
+    schema: Schema
+    codes: NDArray[np.float64]
+
+
+def read_table(X: Any, categorical: Sequence[int | str] | None = None, schema: Schema | None = None) -> Table:
+    """Codes of a two-dimensional array or data frame.
+
+    Without a schema one is made: columns of words, booleans and categories, and those named in `categorical`, are categorical; the rest are
+    numbers. With one, columns are matched to it: by name where X has names, else by position. A category that the schema lacks is missing.
+    """
+    columns, names = _columns(X)
+    if schema is None:
+        schema = _make_schema(columns, names, _chosen(categorical, names))
+    elif len(columns) != len(schema):
+        raise ValueError(f"the table has {len(columns)} columns: expected the {len(schema)} features that the model was fitted with")
+    codes = np.empty((len(columns[0]) if columns else 0, len(schema)))
+    for i, feature in enumerate(schema.features):
+        codes[:, i] = _category_codes(columns[i], feature) if feature.kind == CATEGORICAL else _numbers(columns[i], feature.name)
+    return Table(schema, codes)
+
+
+def column_names(X: Any) -> tuple[str, ...] | None:
+    """The names of a data frame's columns, or None for what has none."""
+    columns = getattr(X, "columns", None)
+    if columns is None or not all(isinstance(name, str) for name in columns):
+        return None
+    return tuple(columns)
+
+
+def _columns(X: Any) -> tuple[list[NDArray[Any]], tuple[str, ...]]:
+    if hasattr(X, "toarray") and hasattr(X, "nnz"):
+        raise TypeError("a sparse matrix was passed, but dense data is required: use X.toarray() to convert it")
+    if hasattr(X, "columns") and hasattr(X, "__getitem__"):
+        labels = list(X.columns)
+        if not labels:
+            raise ValueError(f"0 feature(s) (shape={getattr(X, 'shape', ())}) while a minimum of 1 is required.")
+        columns = [_series(X[label]) for label in labels]
+        return _some_rows(columns), tuple(str(label) for label in labels)
+    table = np.asarray(X)
+    if np.iscomplexobj(table):
+        raise ValueError(f"Complex data not supported\n{table}\n")
+    if table.ndim != 2:
+        raise ValueError(f"Expected 2D array, got {table.ndim}D array instead. Reshape your data: one row per case, one column per feature")
+    if table.shape[1] == 0:
+        raise ValueError(f"0 feature(s) (shape={table.shape}) while a minimum of 1 is required.")
+    return _some_rows([table[:, i] for i in range(table.shape[1])]), tuple(f"x{i}" for i in range(table.shape[1]))
+
+
+def _some_rows(columns: list[NDArray[Any]]) -> list[NDArray[Any]]:
+    if not len(columns[0]):
+        raise ValueError(f"Found array with 0 sample(s) (shape=(0, {len(columns)})) while a minimum of 1 is required.")
+    return columns
+
+
+def _series(series: Any) -> NDArray[Any]:
+    """A data frame's column: categories and words as objects, numbers as floats, missing as None or nan."""
+    values = series.to_numpy() if hasattr(series, "to_numpy") else np.asarray(series)
+    return np.asarray(values.astype(object) if values.dtype.kind not in "fiub" else values)
+
+
+def _chosen(categorical: Sequence[int | str] | None, names: tuple[str, ...]) -> set[int]:
+    chosen = set()
+    for column in categorical if categorical is not None else ():
+        if isinstance(column, str):
+            if column not in names:
+                raise ValueError(f"categorical names {column!r}: the columns are {', '.join(map(repr, names[:12]))}")
+            chosen.add(names.index(column))
+        elif not 0 <= int(column) < len(names):
+            raise ValueError(f"categorical names column {column!r}: there are {len(names)}, counted from 0")
+        else:
+            chosen.add(int(column))
+    return chosen
+
+
+def _make_schema(columns: list[NDArray[Any]], names: tuple[str, ...], chosen: set[int]) -> Schema:
+    features = []
+    for i, (name, column) in enumerate(zip(names, columns, strict=True)):
+        if i not in chosen and not _has_words(column):
+            features.append(Feature(name))
+            continue
+        present = {_plain(value) for value in column if not _is_missing(value)}
+        ordered = sorted(present, key=lambda value: (isinstance(value, str), value)) or ["(none)"]
+        features.append(Feature(name, CATEGORICAL, tuple(ordered)))
+    return Schema(features)
+
+
+def _has_words(column: NDArray[Any]) -> bool:
+    if column.dtype.kind in "US":
+        return True
+    return column.dtype.kind == "O" and any(isinstance(value, str) for value in column)
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _is_missing(value: Any) -> bool:
+    return value is None or (isinstance(value, (float, np.floating)) and value != value) or type(value).__name__ in ("NAType", "NaTType")
+
+
+def _category_codes(column: NDArray[Any], feature: Feature) -> NDArray[np.float64]:
+    code = {category: float(k) for k, category in enumerate(feature.categories)}
+    return np.array([np.nan if _is_missing(value) else code.get(_plain(value), np.nan) for value in column])
+
+
+def _numbers(column: NDArray[Any], name: str) -> NDArray[np.float64]:
+    if column.dtype.kind == "O":
+        column = np.array([np.nan if _is_missing(value) else _number(value, name) for value in column], np.float64)
+    elif column.dtype.kind == "c":
+        raise ValueError(f"Complex data not supported\n{column}\n")
+    elif column.dtype.kind not in "fiub":
+        raise ValueError(f"column {name!r} holds {column.dtype}: expected numbers, or name it in `categorical`")
+    numbers = column.astype(np.float64)
+    if np.isinf(numbers).any():
+        raise ValueError(f"Input X contains infinity in row {int(np.argmax(np.isinf(numbers)))}, column {name!r}: expected finite numbers, or nan for missing")
+    return numbers
+
+
+def _number(value: Any, name: str) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise TypeError(f"column {name!r} holds {value!r}: its argument must be a string or a real number") from None
+
+
+def read_labels(y: Any, rows: int) -> tuple[NDArray[Any], NDArray[np.int32]]:
+    """(classes in order, the class of each row)."""
+    labels = np.asarray(y)
+    if labels.ndim == 0:
+        raise ValueError("y should be a 1d array, got a single value: give one label per row")
+    if len(labels) != rows:
+        raise ValueError(f"Found input variables with inconsistent numbers of samples: {rows} rows, {len(labels)} labels")
+    if labels.dtype.kind == "f":
+        if not np.isfinite(labels).all():
+            raise ValueError("Input y contains NaN or infinity: every row needs a label")
+        if (labels != np.rint(labels)).any():
+            raise ValueError("Unknown label type: continuous. Labels must be classes: words or whole numbers")
+    if labels.dtype.kind == "O" and any(_is_missing(label) for label in labels):
+        raise ValueError("Input y contains NaN or None: every row needs a label")
+    try:
+        classes, index = np.unique(labels, return_inverse=True)
+    except TypeError:
+        raise ValueError("Unknown label type: labels of several kinds that cannot be ordered") from None
+    return classes, index.astype(np.int32)
+
+
+def read_weights(sample_weight: Any, rows: int) -> NDArray[np.float64]:
+    """One weight per row; 1 each by default."""
+    if sample_weight is None:
+        return np.ones(rows)
+    weights = np.asarray(sample_weight, np.float64)
+    if weights.ndim == 0:
+        weights = np.full(rows, float(weights))
+    if weights.ndim != 1:
+        raise ValueError("Sample weights must be 1D array or scalar")
+    if len(weights) != rows:
+        raise ValueError(f"sample_weight.shape == {weights.shape}, expected {(rows,)}!")
+    if not np.isfinite(weights).all() or (weights < 0).any():
+        raise ValueError("sample_weight must be finite numbers of at least 0")
+    if not (weights > 0).any():
+        raise ValueError("every sample_weight is zero: some rows must count")
+    return weights
