@@ -20,7 +20,7 @@ test: .venv/.installed ## the tests (sets up .venv on first use)
 	$(PY) -m pytest
 
 test-slow: .venv/.installed ## the long checks too
-	$(PY) -m pytest -m 'slow or not slow'
+	HYPOTHESIS_PROFILE=long $(PY) -m pytest -m 'slow or not slow' -o timeout=3000
 
 test-nojit: .venv/.installed ## the kernels' tests once more, as plain Python
 	NUMBA_DISABLE_JIT=1 $(PY) -m pytest tests/models

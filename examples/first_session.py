@@ -82,7 +82,7 @@ def ask_all(ensemble: Ensemble, patient: Patient, budget: float | None) -> None:
     spent = 0.0
     while isinstance(decision := decide(ensemble, answers, budget, spent), Ask):
         value = patient[decision.feature]
-        spent += decision.cost
+        spent += decision.cost if value is not None else 0  # what is unavailable costs nothing
         print(f"  {ensemble.schema[decision.feature].question:64} ${decision.cost:>7.2f}   {value}")
         answers[decision.feature] = value
     print(f"  {decision}")

@@ -77,7 +77,11 @@ def predict(ensemble: Ensemble, X: Any, n_jobs: int | None = None) -> tuple[NDAr
 
 def codes_of(ensemble: Ensemble, X: Any) -> NDArray[np.float64]:
     """A checked table of codes, as the kernels take it."""
+    if isinstance(X, np.ma.MaskedArray):
+        X = X.astype(np.float64).filled(np.nan)
     table = np.ascontiguousarray(X, np.float64)
+    if not table.flags.writeable:
+        table = table.copy()  # kernels are compiled for arrays that can be written, and would be compiled once more
     ensemble.schema.check_codes(table)
     return table
 
@@ -102,5 +106,8 @@ def _blocks(rows: int) -> Iterator[slice]:
 
 
 def _named(ensemble: Ensemble, labels: NDArray[np.int32]) -> NDArray[Any]:
-    kinds = {type(label) for label in ensemble.classes}
-    return np.array(ensemble.classes, None if len(kinds) == 1 else object)[labels]
+    classes = np.array(ensemble.classes)
+    if classes.tolist() != list(ensemble.classes) or len({type(label) for label in ensemble.classes}) > 1:
+        classes = np.empty(len(ensemble.classes), object)
+        classes[:] = ensemble.classes
+    return classes[labels]

@@ -13,20 +13,24 @@ import io
 import json
 import math
 import os
+import re
+import tempfile
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
-from models.costs import CostModel, Price
+from models.costs import CostModel, Price, is_text
 from models.ensemble import Ensemble
 from models.flat import LARGEST, Flat
 from models.schema import Feature, Schema
 
 FORMAT = 1
-LARGEST_HEADER = 64 * 1024 * 1024
+LARGEST_HEADER = 16 * 1024 * 1024
 NO_DIGEST = "0" * 64
+DIGEST = re.compile(rb'"sha256":"([0-9a-f]{64})"')
+NOT_OURS = "this is not one of frugal's archives: its header has no manifest with a check sum"
 TYPES = {
     "feature": "I32",
     "low": "F64",
@@ -70,8 +74,7 @@ def dump(ensemble: Ensemble, target: "str | os.PathLike[str] | BinaryIO | None" 
     text = _to_json(header).encode()
     text += b" " * (-len(text) % 8)  # arrays start at a multiple of 8, as readers that map the file expect
     body = b"".join(array.tobytes() for array in arrays.values())
-    digest = _digest(text, [body])
-    archive = len(text).to_bytes(8, "little") + text.replace(_digest_field(NO_DIGEST), _digest_field(digest)) + body
+    archive = sealed(text, body)
     if isinstance(target, (str, os.PathLike)):
         _write_whole(Path(target), archive)
     elif target is not None:
@@ -93,26 +96,23 @@ def load(source: "bytes | bytearray | memoryview | str | os.PathLike[str] | Bina
 
 
 def _load(file: BinaryIO, size: int) -> Ensemble:
-    text, header = _read_header(file, size)
-    room = size - 8 - len(text)
-    metadata = header.pop("__metadata__", None)
+    text = _read_header(file, size)
+    _check_digest(text, file)
+    header = _from_json(text, "header")
+    metadata = header.pop("__metadata__", None) if isinstance(header, dict) else None
     if not isinstance(metadata, dict) or set(metadata) != {"manifest", "sha256"} or not all(isinstance(v, str) for v in metadata.values()):
-        raise BadArchive("this is a safetensors file, but not one of frugal's: it has no manifest")
-    places = _places(header, room)
+        raise BadArchive(NOT_OURS)
+    places = _places(header, size - 8 - len(text))
     arrays = {name: _read_array(file, *places[name]) for name in TYPES}
-    if text.count(_digest_field(metadata["sha256"])) != 1 or len(metadata["sha256"]) != 64:
-        raise BadArchive("the archive's check sum cannot be read")
-    plain = text.replace(_digest_field(metadata["sha256"]), _digest_field(NO_DIGEST))
-    if _digest(plain, [array.data.cast("B") if array.size else b"" for array in arrays.values()]) != metadata["sha256"]:
-        raise BadArchive("the archive is damaged: its check sum does not fit its contents. Copy or train it again")
-    manifest = _read_manifest(metadata["manifest"])
     try:
-        return _build(manifest, arrays)
-    except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
-        raise BadArchive(f"the archive does not hold an ensemble that can be served: {error}") from None
+        return _build(_read_manifest(metadata["manifest"]), arrays)
+    except BadArchive:
+        raise
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError) as error:
+        raise BadArchive(f"the archive does not hold an ensemble that can be served: {str(error)[:1000]}") from None
 
 
-def _read_header(file: BinaryIO, size: int) -> tuple[bytes, dict[str, Any]]:
+def _read_header(file: BinaryIO, size: int) -> bytes:
     start = file.read(8)
     if len(start) < 8:
         raise BadArchive(f"{size} bytes are too few for an archive")
@@ -121,17 +121,27 @@ def _read_header(file: BinaryIO, size: int) -> tuple[bytes, dict[str, Any]]:
         raise BadArchive(
             f"the header claims {length:,} bytes: at most {min(LARGEST_HEADER, size - 8):,} are possible. Not an archive, or cut off"
         )
-    text = file.read(length)
-    header = _from_json(text, "header")
-    if not isinstance(header, dict):
-        raise BadArchive("the header is not a JSON object: not an archive")
-    return text, header
+    return file.read(length)
+
+
+def _check_digest(text: bytes, file: BinaryIO) -> None:
+    """Refuse a damaged file before anything in it is believed, reading it a mebibyte at a time."""
+    found = DIGEST.findall(text)
+    if len(found) != 1:
+        raise BadArchive(NOT_OURS)
+    digest = hashlib.sha256(len(text).to_bytes(8, "little") + text.replace(found[0], NO_DIGEST.encode()))
+    start = file.tell()
+    while part := file.read(1024 * 1024):
+        digest.update(part)
+    file.seek(start)
+    if f'"sha256":"{digest.hexdigest()}"'.encode() != b'"sha256":"' + found[0] + b'"':
+        raise BadArchive("the archive is damaged: its check sum does not fit its contents. Copy or train it again")
 
 
 def _places(header: dict[str, Any], room: int) -> dict[str, tuple[np.dtype[Any], tuple[int, ...]]]:
     """Type and shape of every array, once the header's claims fit the file: nothing large is allocated before."""
     if set(header) != set(TYPES):
-        raise BadArchive(f"the arrays are {sorted(header)}: expected {sorted(TYPES)}")
+        raise BadArchive(f"the arrays are {str(sorted(header))[:200]}: expected {sorted(TYPES)}")
     expected = 0
     places = {}
     for name, kind in TYPES.items():
@@ -190,6 +200,8 @@ def _manifest(ensemble: Ensemble) -> dict[str, Any]:
 
 
 def _read_manifest(text: str) -> dict[str, Any]:
+    if not is_text(text):
+        raise BadArchive("the manifest is not text")
     manifest = _from_json(text.encode(), "manifest")
     if not isinstance(manifest, dict) or set(manifest) != set(WANTED):
         raise BadArchive(f"the manifest must hold {', '.join(WANTED)}")
@@ -226,25 +238,30 @@ def _from_json(text: bytes, what: str) -> Any:
         raise BadArchive(f"the {what} is not the JSON of an archive: {str(error)[:200]}") from None
 
 
-def _digest_field(digest: str) -> bytes:
-    return f'"sha256":"{digest}"'.encode()
-
-
-def _digest(header: bytes, parts: list[Any]) -> str:
-    digest = hashlib.sha256(len(header).to_bytes(8, "little") + header)
-    for part in parts:
-        digest.update(part)
-    return digest.hexdigest()
+def sealed(text: bytes, body: bytes) -> bytes:
+    """The whole file: its header, with the check sum put in where NO_DIGEST stands, and its arrays."""
+    size = len(text).to_bytes(8, "little")
+    digest = hashlib.sha256(size + text + body).hexdigest()
+    return size + text.replace(f'"sha256":"{NO_DIGEST}"'.encode(), f'"sha256":"{digest}"'.encode()) + body
 
 
 def _write_whole(path: Path, archive: bytes) -> None:
     """All of it or nothing: a reader never meets half a file."""
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:100]}.")
+    draft = Path(name)
     try:
-        with open(draft, "wb") as file:
+        with open(handle, "wb") as file:
             file.write(archive)
             file.flush()
             os.fsync(file.fileno())
+        os.chmod(draft, 0o666 & ~_umask())
         os.replace(draft, path)
     finally:
         draft.unlink(missing_ok=True)
+
+
+def _umask() -> int:
+    """What new files of this process may not allow; asking for it means setting it."""
+    mask = os.umask(0o022)
+    os.umask(mask)
+    return mask

@@ -9,9 +9,11 @@ import io
 import math
 import numbers
 import os
+import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -22,27 +24,49 @@ from models.kernels.walking import Prices
 
 MILLION = 1_000_000
 DEAREST = 1_000_000_000  # what one feature may cost
-MOST = 9_000_000_000_000  # what a budget or all features together may come to: just under 2^63 millionths
+MOST = 8_000_000_000  # what a budget or all features together may come to: up to here a float tells any two millionths apart
 COLUMNS = ("feature", "cost", "group", "cost_in_group", "delayed", "unit", "question")
+NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|nan|inf", re.IGNORECASE)
 TRUTHS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False, "": False}
 
 
 def millionths(amount: float, what: str, most: int = MOST) -> int:
     """An amount of money as a whole number of millionths; ValueError names `what` is wrong."""
     if isinstance(amount, (bool, np.bool_)) or not isinstance(amount, numbers.Real):
-        raise ValueError(f"{what} is {amount!r}: expected a number of at least 0")
+        raise ValueError(f"{what} is {shown(amount)}: expected a number of at least 0")
     try:
         value = float(amount)
     except OverflowError:
         value = math.inf
     if math.isnan(value) or not 0 <= value <= most:
-        raise ValueError(f"{what} is {amount!r}: expected a number from 0 to {most:,}")
-    return round(value * MILLION)
+        raise ValueError(f"{what} is {shown(amount)}: expected a number from 0 to {most:,}")
+    return round(value * MILLION) if value < DEAREST else round(Fraction(value) * MILLION)
+
+
+def shown(value: object, most: int = 80) -> str:
+    """A value as a message can hold it."""
+    text = repr(value) if not isinstance(value, int) or abs(value) < 10**most else "a number of many digits"
+    return text if len(text) <= most else text[:most] + "..."
+
+
+def is_text(text: str) -> bool:
+    """Whether text can be written as UTF-8: lone surrogates cannot."""
+    try:
+        text.encode()
+        return True
+    except UnicodeEncodeError:
+        return False
 
 
 def money(amount: int) -> float:
     """Millionths as the number that people and the wire see."""
     return int(amount) / MILLION
+
+
+def check_name(name: object) -> None:
+    """A feature's name: text that survives being written to a table and read again."""
+    if not isinstance(name, str) or not name or name != name.strip() or not is_text(name) or not name.isprintable():
+        raise ValueError(f"feature {shown(name)}: expected a name, printable and without blanks around it")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +82,12 @@ class Price:
     question: str | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.feature, str) or not self.feature.strip():
-            raise ValueError(f"feature {self.feature!r}: expected a name")
+        check_name(self.feature)
         for name in ("group", "unit", "question"):
             text = getattr(self, name)
-            if text is not None and (not isinstance(text, str) or not text.strip()):
-                raise ValueError(f"the {name} of {self.feature!r} is {text!r}: expected text or None")
+            if text is not None and (not isinstance(text, str) or not text.strip() or not is_text(text)):
+                raise ValueError(f"the {name} of {self.feature!r} is {shown(text)}: expected text or None")
+            object.__setattr__(self, name, text and text.strip())
         if not isinstance(self.delayed, bool):
             raise ValueError(f"delayed of {self.feature!r} is {self.delayed!r}: expected True or False")
         exact = money(millionths(self.cost, f"the cost of {self.feature!r}", DEAREST))
@@ -187,8 +211,10 @@ class CostModel:
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(COLUMNS)
+        careful = csv.writer(text, lineterminator="\n", quoting=csv.QUOTE_ALL)
         for price in self.prices:
-            writer.writerow([_cell(getattr(price, column)) for column in COLUMNS])
+            cells = [_cell(getattr(price, column)) for column in COLUMNS]
+            (careful if any("\r" in cell for cell in cells) else writer).writerow(cells)  # the plain one leaves a lone \r unquoted
         if target is not None and hasattr(target, "write"):
             target.write(text.getvalue())
         elif target is not None:
@@ -218,7 +244,7 @@ def _names(names: Iterable[Any], most: int = 12) -> str:
 def _read_prices(file: Any) -> list[Price]:
     reader = csv.reader(file, strict=True)
     try:
-        header = [cell.strip() for cell in next(reader, [])]
+        header = [cell.strip().removeprefix("\ufeff") for cell in next(reader, [])]
         _check_header(header)
         return [_read_price(header, cells, reader.line_num) for cells in reader if any(cell.strip() for cell in cells)]
     except csv.Error as error:
@@ -253,10 +279,9 @@ def _read_price(header: list[str], cells: list[str], line: int) -> Price:
 
 
 def _number(text: str, what: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise ValueError(f"{what} is {text!r}: expected a number of at least 0") from None
+    if not NUMBER.fullmatch(text):
+        raise ValueError(f"{what} is {shown(text)}: expected a number of at least 0")
+    return float(text)
 
 
 def _truth(text: str) -> bool:

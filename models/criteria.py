@@ -19,7 +19,9 @@ SPLITS = ("minimax", "expected")
 STUMPS = ("exact", "random")
 
 
-def impurity(name: str, classes: int, alpha: float = 0.0, power: int = 2, terms: Sequence[tuple[float, Sequence[int]]] | None = None) -> Impurity:
+def impurity(
+    name: str, classes: int, alpha: float = 0.0, power: int = 2, terms: Sequence[tuple[float, Sequence[int]]] | None = None
+) -> Impurity:
     """An impurity of Nan, Wang and Saligrama (2015).
 
     threshold-pairs  equation (11) with `alpha`; clipped-pairs  the same without the last term, as in their appendix; powers  equation (14) with

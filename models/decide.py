@@ -1,12 +1,13 @@
 """decide: answers to Ask, Wait or Stop; pure. A session is nothing but its list of answers, replayed."""
 
+import numbers
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from models.costs import millionths, money
+from models.costs import millionths, money, shown
 from models.ensemble import Ensemble, Label
 from models.kernels import deciding
 from models.kernels.walking import ANSWERED, BOUGHT, PENDING
@@ -135,11 +136,13 @@ def _encode(ensemble: Ensemble, answers: Mapping[str, Value], bought: Collection
         bytearray(len(schema)),
     )  # a list and bytes: an element of an array costs five times as much to set
     known = ANSWERED | BOUGHT if bought is None else ANSWERED
+    if answers.__class__ is not dict and not isinstance(answers, Mapping):
+        raise TypeError(f"answers is {shown(answers)}: expected a mapping of feature names to values")
     for name, value in answers.items():
         i = index[name] if name in index else schema.position(name)
         codes[i] = code(i, value)
         states[i] = ANSWERED if value is None else known
-    for name in bought or ():
+    for name in () if bought is None else bought:
         states[schema.position(name)] |= BOUGHT
     for name in pending:
         i = schema.position(name)
@@ -150,14 +153,14 @@ def _encode(ensemble: Ensemble, answers: Mapping[str, Value], bought: Collection
 
 
 def _remaining(budget: float | None, spent: float) -> int:
-    paid = millionths(spent, "spent") if spent else 0
+    paid = 0 if spent.__class__ is int and spent == 0 else millionths(spent, "spent")
     return UNLIMITED if budget is None else millionths(budget, "the budget") - paid
 
 
 def _confidence(confidence: float | None) -> float:
     if confidence is None:
         return deciding.NEVER
-    if isinstance(confidence, bool) or not 0 < confidence <= 1:
+    if isinstance(confidence, bool) or not isinstance(confidence, numbers.Real) or not 0 < confidence <= 1:
         raise ValueError(f"the confidence is {confidence!r}: expected a number above 0 and at most 1")
     return float(confidence)
 

@@ -9,12 +9,12 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from models.costs import CostModel
+from models.costs import CostModel, is_text
 from models.describing import path_text, tree_text
-from models.flat import Flat, packed
-from models.kernels.checking import deepest
+from models.flat import LOUDEST, Flat, packed
+from models.kernels.checking import trail_starts
 from models.kernels.walking import Forest, Prices
-from models.schema import Schema, Value, is_text
+from models.schema import Schema, Value
 from models.tree import Leaf, Split, Tree
 from models.votes import VOTES, ballot, labels_vote
 
@@ -77,8 +77,11 @@ class Ensemble:
         self.penalties = _penalties(penalties, len(self.classes))
         if learner is not None and not isinstance(learner, str):
             raise ValueError(f"learner is {learner!r}: expected its name or None")
+        if learner is not None and not is_text(learner):
+            raise ValueError(f"learner is {learner!r}: not a name that can be written")
         self.learner = learner
         self.parameters, self.metrics = _plain(parameters, "parameters"), _plain(metrics, "metrics")
+        flat = flat.own()
         parent = flat.check(schema, len(self.classes), vote)
         self.flat = flat.frozen()
         self.served = self._served(flat, parent)
@@ -108,6 +111,20 @@ class Ensemble:
             vote=vote,
             **settings,
         )
+
+    def prefix(self, trees: int) -> "Ensemble":
+        """The same with its first trees only."""
+        if not 1 <= trees <= len(self):
+            raise ValueError(f"trees is {trees!r}: expected a number from 1 to {len(self)}")
+        settings = {name: getattr(self, name) for name in ("vote", "order", "stop", "delayed", "penalties", "learner", "parameters")}
+        return Ensemble(self.flat.prefix(trees), self.schema, self.costs, classes=self.classes, **settings)
+
+    def with_settings(self, **changes: Any) -> "Ensemble":
+        """The same trees asked or voted in another way: order, stop, vote, delayed, penalties, costs."""
+        names = ("vote", "order", "stop", "delayed", "penalties", "learner", "parameters", "metrics", "costs")
+        settings = {name: getattr(self, name) for name in names} | changes
+        costs = CostModel.of(settings.pop("costs"), self.schema.names)
+        return Ensemble(self.flat.prefix(len(self)), self.schema, costs, classes=self.classes, **settings)
 
     def __len__(self) -> int:
         return len(self.flat.roots)
@@ -160,17 +177,19 @@ class Ensemble:
             until_leaf=self.stop == "leaf",
             ahead=self.delayed == "ahead",
             numeric=not self.schema.arity[flat.feature[flat.feature >= 0]].any(),
-            depth=deepest(parent),
+            trail=trail_starts(parent, flat.roots),
         )
 
 
 def _classes(classes: Sequence[Label]) -> tuple[Label, ...]:
+    if isinstance(classes, str):
+        raise ValueError(f"classes is {classes!r}: expected a sequence of labels")
     plain = tuple(c.item() if isinstance(c, np.generic) else c for c in classes)
     if not plain:
         raise ValueError("an ensemble needs at least one class")
     wrong = [c for c in plain if not isinstance(c, (str, int, float, bool)) or c in (math.inf, -math.inf) or c != c or not is_text(str(c))]
     if wrong:
-        raise ValueError(f"the class {wrong[0]!r}: expected text, a number, true or false")
+        raise ValueError(f"the class {str(wrong[0])[:80]}: expected text, a number, true or false")
     if len(set(plain)) < len(plain):
         raise ValueError(f"the class {next(c for c, times in Counter(plain).items() if times > 1)!r} is there more than once")
     return plain
@@ -181,19 +200,27 @@ def _plain(given: Mapping[str, Any] | None, what: str) -> dict[str, Any]:
     if given is not None and not isinstance(given, Mapping):
         raise ValueError(f"{what} is {given!r}: expected a mapping")
     try:
-        plain: dict[str, Any] = json.loads(json.dumps(dict(given or {}), allow_nan=False))
+        text = json.dumps(dict(given or {}), allow_nan=False, ensure_ascii=False)
+        text.encode()
+        plain: dict[str, Any] = json.loads(text)
         return plain
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{what} must hold only what JSON can: {error}") from None
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ValueError(f"{what} must hold only what JSON can: {str(error)[:200]}") from None
 
 
 def _penalties(penalties: Any, classes: int) -> NDArray[np.float64] | None:
     if penalties is None:
         return None
     matrix = np.array(penalties, np.float64)
-    if matrix.shape != (classes, classes) or not np.isfinite(matrix).all() or (matrix < 0).any() or (np.diag(matrix) > 0).any():
+    if (
+        matrix.shape != (classes, classes)
+        or not np.isfinite(matrix).all()
+        or (matrix < 0).any()
+        or (matrix > LOUDEST).any()
+        or np.diag(matrix).any()
+    ):
         raise ValueError(
-            f"penalties: expected a {classes} x {classes} matrix of finite numbers of at least 0, with zeros on the diagonal; "
+            f"penalties: expected a {classes} x {classes} matrix of numbers from 0 to {LOUDEST:g}, with zeros on the diagonal; "
             "row: the class that is said, column: the class that is true"
         )
     return matrix

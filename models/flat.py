@@ -12,6 +12,7 @@ from models.schema import Schema
 from models.tree import Tree
 
 LARGEST = 2**31 - 1  # nodes and child table entries: indices are int32
+LOUDEST = 1e100  # how large, and inverse how small, sums of votes may be
 TROUBLES = {
     checking.BAD_FEATURE: "splits on a feature that the schema does not have",
     checking.BAD_SLICE: "has a slice of the child table of the wrong size: 2 for a numeric split, one per category for a categorical one, "
@@ -74,11 +75,20 @@ class Flat(NamedTuple):
         trouble, i = checking.check(*self[:8], schema.arity, counts, parent)
         if trouble != checking.FINE:
             raise ValueError(f"node {i} {TROUBLES[trouble]}")
-        with np.errstate(over="ignore"):
-            largest = np.abs(self.values).max() * self.weights.sum()
-        if not np.isfinite(largest):
-            raise ValueError("the values are too large to be summed")
+        _check_magnitudes(self)
         return parent
+
+    def prefix(self, trees: int) -> "Flat":
+        """The arrays of the first trees."""
+        nodes = int(self.roots[trees]) if trees < len(self.roots) else len(self.feature)
+        entries = int(self.child_start[nodes])
+        sizes = (nodes, nodes, nodes, nodes + 1, entries, nodes, nodes, trees, trees)
+        return Flat(*(array[:size].copy() for array, size in zip(self, sizes, strict=True)))  # type: ignore[arg-type]
+
+    def own(self) -> "Flat":
+        """Copies of the right types: nobody else can change them, and kernels are compiled for no others."""
+        dtypes = (np.int32, np.float64, np.float64, np.int64, np.int32, np.int32, np.float64, np.int32, np.float64)
+        return Flat(*(np.array(array, dtype, order="C") for array, dtype in zip(self, dtypes, strict=True)))
 
     def frozen(self) -> "Flat":
         """The same arrays, read-only: an ensemble that is served does not change."""
@@ -119,6 +129,20 @@ def _check_weights(weights: NDArray[np.float64], vote: str) -> None:
         raise ValueError("every tree's weight must be a finite number above 0")
     if vote == "majority" and (weights != 1).any():
         raise ValueError("under the vote 'majority' every tree has the weight 1: use 'weighted'")
+
+
+def _check_magnitudes(flat: Flat) -> None:
+    """Votes are summed, scaled and multiplied by penalties: stay far from where floats end."""
+    with np.errstate(over="ignore"):
+        largest = float(np.abs(flat.values).sum(axis=1).max())
+        weight = float(flat.weights.sum())
+    for what, size in (
+        ("the values of a node together", largest),
+        ("the weights together", weight),
+        ("values times weights", largest * weight),
+    ):
+        if size > LOUDEST or 0 < size < 1 / LOUDEST:
+            raise ValueError(f"{what} come to {size:g}: expected 0, or a number from {1 / LOUDEST:g} to {LOUDEST:g}")
 
 
 def packed(flat: Flat, arity: NDArray[np.int32]) -> NDArray[np.void]:

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from models.costs import CostModel
+from models.costs import CostModel, check_name, is_text, shown
 from models.kernels.checking import first_wrong_code
 
 Value = float | int | str | bool | None
@@ -32,16 +32,17 @@ class Feature:
     question: str | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "categories", tuple(self.categories))
-        if not isinstance(self.name, str) or not self.name.strip() or not is_text(self.name):
-            raise ValueError(f"feature {self.name!r}: expected a name")
+        check_name(self.name)
+        if isinstance(self.categories, str):
+            raise ValueError(f"the categories of {self.name!r} are {shown(self.categories)}: expected a sequence of them")
+        object.__setattr__(self, "categories", tuple(c.item() if isinstance(c, np.generic) else c for c in self.categories))
         if self.kind not in (NUMERIC, CATEGORICAL):
             raise ValueError(f"{self.name!r} has kind {self.kind!r}: expected 'numeric' or 'categorical'")
         if self.kind == NUMERIC and self.categories:
             raise ValueError(f"{self.name!r} is numeric but has categories: leave them out or make it categorical")
         for what, text in (("unit", self.unit), ("question", self.question)):
-            if text is not None and not isinstance(text, str):
-                raise ValueError(f"the {what} of {self.name!r} is {text!r}: expected text or None")
+            if text is not None and not (isinstance(text, str) and is_text(text)):
+                raise ValueError(f"the {what} of {self.name!r} is {shown(text)}: expected text or None")
         self._check_categories()
 
     def _check_categories(self) -> None:
@@ -49,7 +50,7 @@ class Feature:
             raise ValueError(f"{self.name!r} is categorical: name its categories")
         for category in self.categories:
             if not isinstance(category, (str, bool, int, float)) or not _finite(category) or not is_text(str(category)):
-                raise ValueError(f"{self.name!r} has the category {category!r}: expected text, a number, true or false")
+                raise ValueError(f"{self.name!r} has the category {shown(category)}: expected text, a number, true or false")
         if len(set(self.categories)) < len(self.categories):
             repeated = next(c for c, times in Counter(self.categories).items() if times > 1)
             raise ValueError(f"{self.name!r} has the category {repeated!r} more than once")
@@ -138,10 +139,14 @@ class Schema:
                 return number
         else:
             try:
-                return codes[value]
+                known = codes[value]
+                if (
+                    value.__class__ is not bool or self.features[i].categories[int(known)].__class__ is bool
+                ):  # True equals 1, but is another word
+                    return known
             except (KeyError, TypeError):
                 pass
-        raise ValueError(f"{self.names[i]!r} is {_shown(value)}: expected {self.features[i].expects()}")
+        raise ValueError(f"{self.names[i]!r} is {shown(value)}: expected {self.features[i].expects()}")
 
     def decode(self, name: str, code: float) -> Value:
         """The raw value of a code; nan is None."""
@@ -188,17 +193,3 @@ def _number(value: Any) -> float:
 
 def _finite(category: str | float) -> bool:
     return isinstance(category, str) or -math.inf < category < math.inf
-
-
-def is_text(text: str) -> bool:
-    """Whether text can be written as UTF-8: lone surrogates cannot."""
-    try:
-        text.encode()
-        return True
-    except UnicodeEncodeError:
-        return False
-
-
-def _shown(value: object, most: int = 80) -> str:
-    text = repr(value) if not isinstance(value, int) or abs(value) < 10**most else "a number of many digits"
-    return text if len(text) <= most else text[:most] + "..."

@@ -128,7 +128,9 @@ def _numbers(column: NDArray[Any], name: str) -> NDArray[np.float64]:
         raise ValueError(f"column {name!r} holds {column.dtype}: expected numbers, or name it in `categorical`")
     numbers = column.astype(np.float64)
     if np.isinf(numbers).any():
-        raise ValueError(f"Input X contains infinity in row {int(np.argmax(np.isinf(numbers)))}, column {name!r}: expected finite numbers, or nan for missing")
+        raise ValueError(
+            f"Input X contains infinity in row {int(np.argmax(np.isinf(numbers)))}, column {name!r}: expected finite numbers, or nan for missing"
+        )
     return numbers
 
 

@@ -108,6 +108,8 @@ def _by_category(split: Split, schema: Schema, indices: list[int]) -> list[int]:
     for category, child in split.branches.items():
         if not 0 <= child < len(indices):
             raise ValueError(f"the split on {split.feature!r} sends {category!r} to child {child}: it has {len(indices)} children")
+        if category is None:
+            raise ValueError(f"the split on {split.feature!r} has a branch for None: say where missing goes with `missing`")
         table[int(schema.encode(split.feature, category))] = indices[child]
     return table
 

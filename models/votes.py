@@ -71,4 +71,4 @@ def ballot(
 
 def _scale(total: float) -> float:
     """The power of two by which votes become whole numbers of at most 2^60 in all; counts, being whole already, stay exact."""
-    return 2.0 ** min(900, 60 - math.ceil(math.log2(total))) if total > 0 else 1.0
+    return 2.0 ** (60 - math.ceil(math.log2(total))) if total > 0 else 1.0

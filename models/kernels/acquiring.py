@@ -28,10 +28,11 @@ UNLIMITED = np.iinfo(np.int64).max
 class Trails(NamedTuple):
     """The way of every tree, and who stands where on it."""
 
-    nodes: NDArray[np.uint32]  # depth x trees; unsigned, because a signed index is tested for wrapping around
+    start: NDArray[np.int64]  # per tree: where its way starts in the next two
+    nodes: NDArray[np.uint32]  # unsigned, because a signed index is tested for wrapping around
     asks: NDArray[np.int32]  # the feature of each of those nodes; LEAF or ENDED at the end
     ends: NDArray[np.int32]  # per tree: the depth of its end
-    at: NDArray[np.int32]  # per tree: the depth it stands at
+    at: NDArray[np.int64]  # per tree: where on its way it stands
     active: NDArray[np.uint32]  # the trees that are still walking
     met: NDArray[np.bool_]  # per feature: on some tree's way
     leads: NDArray[np.int64]  # per tree: what it adds to the lead of the label over the rival
@@ -45,10 +46,11 @@ class Trails(NamedTuple):
 def new_trails(forest):
     trees, features = len(forest.roots), len(forest.arity)
     return Trails(
-        np.empty((forest.depth, trees), np.uint32),
-        np.empty((forest.depth, trees), np.int32),
+        forest.trail,
+        np.empty(forest.trail[-1], np.uint32),
+        np.empty(forest.trail[-1], np.int32),
         np.empty(trees, np.int32),
-        np.empty(trees, np.int32),
+        np.empty(trees, np.int64),
         np.empty(trees, np.uint32),
         np.empty(features, np.bool_),
         np.empty(trees, np.int64),
@@ -113,7 +115,7 @@ def predict_rows(forest, rows, trails, position, totals, labels, probabilities):
     for r in range(len(rows)):
         walk_abreast(forest, rows[r], trails)
         for t in range(len(position)):
-            position[t] = trails.nodes[trails.ends[t], t]
+            position[t] = trails.nodes[trails.start[t] + trails.ends[t]]
         tally(forest, position, totals)
         labels[r] = elect(forest, totals, probabilities[r])
 
@@ -121,7 +123,7 @@ def predict_rows(forest, rows, trails, position, totals, labels, probabilities):
 @inlined
 def go_to_ends(case, trails):
     for t in range(len(case.position)):
-        case.position[t] = trails.nodes[trails.ends[t], t]
+        case.position[t] = trails.nodes[trails.start[t] + trails.ends[t]]
 
 
 @inlined
@@ -135,31 +137,32 @@ def walk_abreast(forest, row, trails):
 
 @inlined
 def walk_on(forest, plain, row, trails):
-    nodes, asks, active = trails.nodes, trails.asks, trails.active
+    start, nodes, asks, active = trails.start, trails.nodes, trails.asks, trails.active
     trails.met[:] = False
     count = len(forest.roots)
     for t in range(count):
-        nodes[0, t] = forest.roots[t]
+        nodes[start[t]] = forest.roots[t]
         active[t] = t
     depth = 0
     while count:
         left = 0
         for k in range(count):
             t = active[k]
-            i = nodes[depth, t]
+            here = np.uint64(start[t] + depth)
+            i = nodes[here]
             feature = forest.nodes[i]["feature"]
-            asks[depth, t] = feature
+            asks[here] = feature
             if feature < 0:
                 trails.ends[t] = depth
                 continue
             trails.met[np.uint64(feature)] = True
             child = step(forest, plain, i, row[np.uint64(feature)])
             if not plain and child < 0:  # noted behind the node, which is where the tree stays
-                nodes[depth + 1, t] = i
-                asks[depth + 1, t] = ENDED
+                nodes[here + np.uint64(1)] = i
+                asks[here + np.uint64(1)] = ENDED
                 trails.ends[t] = depth + 1
                 continue
-            nodes[depth + 1, t] = child
+            nodes[here + np.uint64(1)] = child
             active[left] = t
             left += 1
         count = left
@@ -221,8 +224,8 @@ def line_up_all(forest, prices, case, trails):
     trails.answered[:] = False
     count = 0
     for t in range(len(trails.at)):
-        trails.at[t] = 0
-        case.position[t], case.wanted[t] = trails.nodes[0, t], trails.asks[0, t]
+        trails.at[t] = trails.start[t]
+        case.position[t], case.wanted[t] = trails.nodes[trails.start[t]], trails.asks[trails.start[t]]
         count = line_up(forest, prices, case, t, trails, count)
     return count
 
@@ -232,7 +235,7 @@ def label_at_ends(forest, case, trails):
     """The label once all is known."""
     case.totals[:] = 0.0
     for t in range(len(trails.ends)):
-        i = trails.nodes[trails.ends[t], t]
+        i = trails.nodes[trails.start[t] + trails.ends[t]]
         if forest.labels_vote:
             case.totals[forest.label[i]] += forest.weights[t]
         else:
@@ -268,11 +271,11 @@ def move_on(forest, prices, case, feature, label, rival, trails, count):
     t = trails.first[feature]
     while t != NONE:
         after = trails.following[t]
-        k = trails.at[t] + 1
-        while trails.asks[k, t] >= 0 and trails.answered[np.uint64(trails.asks[k, t])]:
-            k += 1
+        k = np.uint64(trails.at[t] + 1)
+        while trails.asks[k] >= 0 and trails.answered[np.uint64(trails.asks[k])]:
+            k += np.uint64(1)
         trails.at[t] = k
-        case.position[t], case.wanted[t] = trails.nodes[k, t], trails.asks[k, t]
+        case.position[t], case.wanted[t] = trails.nodes[k], trails.asks[k]
         count = line_up(forest, prices, case, t, trails, count)
         if rival != NONE:
             lead = lead_at(forest, t, case.position[t], case.wanted[t], label, rival)

@@ -58,15 +58,18 @@ def check_split(i, end, feature, low, threshold, child_start, children, missing_
 
 
 @kernel
-def deepest(parent):
-    """The number of nodes on the longest path, with one to spare for the note that a walk ended."""
+def trail_starts(parent, roots):
+    """Where each tree's longest path would start if they lay one after the other, each with one to spare for the note that a walk ended."""
     depth = np.ones(len(parent), np.int32)
-    most = 1
-    for i in range(len(parent)):
-        if parent[i] >= 0:
+    starts = np.zeros(len(roots) + 1, np.int64)
+    for t in range(len(roots)):
+        end = roots[t + 1] if t + 1 < len(roots) else len(parent)
+        most = 1
+        for i in range(roots[t] + 1, end):
             depth[i] = depth[parent[i]] + 1
             most = max(most, depth[i])
-    return most + 1
+        starts[t + 1] = starts[t] + most + 1
+    return starts
 
 
 @kernel

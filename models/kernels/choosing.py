@@ -83,7 +83,7 @@ def join_group(prices, case, g, feature, score):
     """Count a candidate into its group: waiting weight, price inside, cheapest way in, best candidate so far."""
     entry = prices.cost[feature] - prices.cost_in_group[feature]
     if case.group_best[g] == NONE:
-        case.group_waiting[g] = 0
+        case.group_waiting[g] = 0.0
         case.group_inside[g] = 0
         case.group_entry[g] = entry
         case.group_score[g] = -1.0
@@ -141,18 +141,22 @@ def below(forest, case, row, t, search):
 
 @inlined
 def push_children(forest, i, pushed, stack, depth):
-    """Push every child of node i once, the first on top."""
+    """Push every child of node i once, the first in the order of the nodes on top."""
     start = depth
     node = forest.nodes[i]
     if node["second"] >= 0:
-        depth = push(node["first"], pushed, stack, depth)
         depth = push(node["second"], pushed, stack, depth)
+        depth = push(node["first"], pushed, stack, depth)
     else:
-        for k in range(node["first"], node["first"] + forest.arity[node["feature"]]):
+        for k in range(node["first"] + forest.arity[node["feature"]] - 1, node["first"] - 1, -1):
             depth = push(forest.children[k], pushed, stack, depth)
     depth = push(node["missing"], pushed, stack, depth)
-    for k in range((depth - start) // 2):
-        stack[start + k], stack[depth - 1 - k] = stack[depth - 1 - k], stack[start + k]
+    for k in range(start + 1, depth):  # insertion sort, and mostly in order already
+        child, at = stack[k], k
+        while at > start and stack[at - 1] < child:
+            stack[at] = stack[at - 1]
+            at -= 1
+        stack[at] = child
     return depth
 
 

@@ -32,18 +32,38 @@ def sources_hash(folder: Path = HERE) -> str:
 def cache_folder() -> Path | None:
     """The first place that can be written: where NUMBA_CACHE_DIR says, beside the sources, the user's cache, the temporary folder."""
     name = "frugal-" + sources_hash()
-    user = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
-    own = Path(tempfile.gettempdir()) / f"frugal-{os.getuid()}"  # not another user's: compiled code is run
-    places = [config.CACHE_DIR, HERE / "__pycache__", user, own]
-    for place in places:
-        if place and _usable(Path(place) / name):
-            return Path(place) / name
+    for place in (_asked_for, _beside_the_sources, _users, _temporary):
+        try:
+            folder = place()
+            if folder is not None and _usable(folder / name):
+                return folder / name
+        except (OSError, RuntimeError):  # no home, no temporary folder
+            continue
     warnings.warn(
         "no folder for compiled kernels can be written, so every process compiles them again (about 40 s): "
         "set NUMBA_CACHE_DIR to a writable folder",
         stacklevel=2,
     )
     return None
+
+
+def _asked_for() -> Path | None:
+    return Path(config.CACHE_DIR) if config.CACHE_DIR else None
+
+
+def _beside_the_sources() -> Path:
+    return HERE / "__pycache__"
+
+
+def _users() -> Path:
+    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
+
+
+def _temporary() -> Path | None:
+    """A folder of our own: compiled code is run, so nobody else may put it there."""
+    own = Path(tempfile.gettempdir()) / f"frugal-{os.getuid()}"
+    own.mkdir(mode=0o700, exist_ok=True)
+    return own if own.stat().st_uid == os.getuid() and not own.is_symlink() else None
 
 
 def _usable(folder: Path) -> bool:

@@ -141,7 +141,7 @@ def decided_with_penalties(forest, leader, least, greatest):
         for i in range(len(least)):
             dearer = forest.penalties[rival, i] - forest.penalties[leader, i]
             lead += dearer * (least[i] if dearer > 0 else greatest[i])
-            steepest = max(steepest, abs(dearer))
-        if rival != leader and lead <= max(float(forest.margin), 1e-9 * total) * steepest:
+            steepest = max(steepest, forest.penalties[rival, i], forest.penalties[leader, i])
+        if rival != leader and not lead > max(float(forest.margin), 1e-9 * total) * steepest:
             return False
     return True

@@ -47,7 +47,7 @@ class Forest(NamedTuple):
     until_leaf: bool  # stop "leaf", else "decided"
     ahead: bool  # delayed "ahead", else "wait"
     numeric: bool  # no categorical split anywhere
-    depth: int  # nodes on the longest path
+    trail: NDArray[np.int64]  # trees + 1: where each tree's longest path starts in an array that holds one after the other
 
 
 class Prices(NamedTuple):
@@ -76,7 +76,7 @@ class Case(NamedTuple):
     probabilities: NDArray[np.float64]
     group_best: NDArray[np.int32]  # per group, while choosing
     group_score: NDArray[np.float64]
-    group_waiting: NDArray[np.int64]
+    group_waiting: NDArray[np.float64]  # under "ahead" one tree may count for many features: more than 64 bits hold
     group_inside: NDArray[np.int64]
     group_entry: NDArray[np.int64]
 
@@ -97,7 +97,7 @@ def new_case(forest, prices):
         np.empty(classes, np.float64),
         np.empty(groups, np.int32),
         np.empty(groups, np.float64),
-        np.empty(groups, np.int64),
+        np.empty(groups, np.float64),
         np.empty(groups, np.int64),
         np.empty(groups, np.int64),
     )

@@ -119,7 +119,9 @@ class GreedyLearner(Learner):
         wrong = float(np.average(found.labels != rows.classes, weights=rows.weights))
         return wrong, float(np.average(found.cost, weights=rows.weights))
 
-    def _finish(self, prepared: Prepared, rows: Rows, trees: Sequence[Tree | Leaf], vote: Any, learner: str, metrics: dict[str, float]) -> None:
+    def _finish(
+        self, prepared: Prepared, rows: Rows, trees: Sequence[Tree | Leaf], vote: Any, learner: str, metrics: dict[str, float]
+    ) -> None:
         """Set what a fit leaves behind."""
         settings: dict[str, Any] = {"classes": self.classes_.tolist(), "vote": vote, "order": self.order, "learner": learner}
         parameters = {name: _plain(value) for name, value in self.get_params().items() if name not in ("costs", "categorical")}
@@ -128,7 +130,13 @@ class GreedyLearner(Learner):
         walked = acquire(whole, rows.codes, n_jobs=self.n_jobs)
         self.expected_cost_ = float(np.average(walked.cost, weights=rows.weights))
         self.ensemble_ = Ensemble.of(
-            trees, prepared.schema, prepared.costs, stop=self.stop, parameters=parameters, metrics={"held_out": known} if known else {}, **settings
+            trees,
+            prepared.schema,
+            prepared.costs,
+            stop=self.stop,
+            parameters=parameters,
+            metrics={"held_out": known} if known else {},
+            **settings,
         )
 
 

@@ -85,10 +85,33 @@ def test_a_missing_cell_costs_nothing_and_is_not_acquired():
     assert found.acquired.tolist() == [[False, False], [True, False]]
 
 
+def test_tables_of_every_make_are_the_same_table(forest):
+    grown, X = forest
+    ensemble = from_sklearn(grown)
+    expected = acquire(ensemble, X.astype(float)).cost
+    locked = X.astype(float)
+    locked.flags.writeable = False
+    masked = np.ma.masked_array(np.nan_to_num(X), np.isnan(X))
+    for table in (X, locked, np.asfortranarray(X), X.astype(object), X.tolist(), masked):
+        assert (acquire(ensemble, table).cost == expected).all()
+
+
+def test_one_long_tree_among_many_short_ones_costs_no_more_memory_than_both():
+    tree = Leaf([1, 0])
+    for i in range(30_000):
+        tree = Split("f", [1, 1], threshold=float(i), children=[Leaf([0, 1]), tree])
+    ensemble = Ensemble.of([tree, *(Leaf([1, 0]) for _ in range(30_000))], Schema([Feature("f")]), classes=["a", "b"], vote="majority")
+    assert predict(ensemble, [[1e9]])[0].tolist() == ["a"]
+    assert len(ensemble.served.trail) == 30_002
+    assert ensemble.served.trail[-1] < 100_000
+
+
 def test_no_rows_and_labels_of_mixed_kinds():
     ensemble = Ensemble.of([Leaf([0, 1])], Schema([Feature("a")]), classes=[1, "b"], vote="counts")
     assert acquire(ensemble, np.empty((0, 1))).labels.tolist() == []
     assert predict(ensemble, [[0.0]])[0].tolist() == ["b"]
+    odd = Ensemble.of([Leaf([1, 0])], Schema([Feature("a")]), classes=["a\0", "b"], vote="counts")
+    assert predict(odd, [[0.0]])[0].tolist() == ["a\0"]
 
 
 @pytest.mark.parametrize(

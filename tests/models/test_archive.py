@@ -4,6 +4,7 @@ import io
 import json
 import re
 import tracemalloc
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from models import CostModel, Ensemble, Feature, Leaf, Price, Schema, Split, dump, load
-from models.archive import NO_DIGEST, BadArchive, _digest, _digest_field
+from models.archive import NO_DIGEST, BadArchive, sealed
 from tests import strategies
 
 
@@ -39,6 +40,7 @@ def example():
 
 
 ARCHIVE = dump(example())
+SEAL = f'"sha256":"{NO_DIGEST}"'.encode()
 
 
 def same(a, b):
@@ -113,8 +115,14 @@ def forged(change):
     change(header, manifest, body)
     header["__metadata__"] = {"manifest": json.dumps(manifest), "sha256": NO_DIGEST} | header.get("__metadata__", {}).get("extra", {})
     text = json.dumps(header, separators=(",", ":")).encode()
-    digest = _digest(text, [bytes(body)])
-    return len(text).to_bytes(8, "little") + text.replace(_digest_field(NO_DIGEST), _digest_field(digest)) + bytes(body)
+    return sealed(text, bytes(body))
+
+
+def deep(levels):
+    nested = []
+    for _ in range(levels):
+        nested = [nested]
+    return nested
 
 
 def put(name, index, value):
@@ -162,6 +170,9 @@ def head(name, **values):
         (say(penalties=[[0, 1]]), "penalties: expected a 2 x 2 matrix"),
         (say(penalties=[[0, 10**400], [1, 0]]), "int too large to convert to float"),
         (say(parameters=[1]), "parameters is [1]: expected a mapping"),
+        (say(parameters={"p": deep(950)}), "parameters must hold only what JSON can"),
+        (say(learner="\ud800"), "learner is '\\ud800': not a name that can be written"),
+        (say(metrics={"a": "\ud800"}), "metrics must hold only what JSON can"),
         (head("values", dtype="F32"), "the array 'values' is described as"),
         (head("values", shape=[10**18, 10**18]), "the array 'values' has the shape"),
         (head("values", shape=[-6, -2]), "the array 'values' has the shape [-6, -2]: expected 2 whole numbers"),
@@ -184,12 +195,14 @@ def test_a_forged_archive_is_refused(change, message):
         (b"", "0 bytes are too few for an archive"),
         ((2**63).to_bytes(8, "little") + b"{}", "the header claims 9,223,372,036,854,775,808 bytes"),
         ((10**9).to_bytes(8, "little") + b"{}", "the header claims 1,000,000,000 bytes: at most 2 are possible"),
-        ((2).to_bytes(8, "little") + b"[]", "the header is not a JSON object"),
-        ((2).to_bytes(8, "little") + b"{}", "not one of frugal's: it has no manifest"),
-        ((5).to_bytes(8, "little") + b"[NaN]", "the header is not the JSON of an archive: NaN is not a number"),
-        ((13).to_bytes(8, "little") + b'{"a":1,"a":2}', "a name stands twice"),
-        ((100_000).to_bytes(8, "little") + b"[" * 100_000, "the header is not the JSON of an archive"),
-        ((6_000).to_bytes(8, "little") + b"9" * 6_000, "the header is not the JSON of an archive"),
+        ((2).to_bytes(8, "little") + b"{}", "this is not one of frugal's archives"),
+        (sealed(b"[NaN]" + SEAL, b""), "the header is not the JSON of an archive"),
+        (sealed(b"[" * 100_000 + SEAL, b""), "the header is not the JSON of an archive"),
+        (sealed(b"9" * 6_000 + SEAL, b""), "the header is not the JSON of an archive"),
+        (sealed(b"{" + SEAL + b',"a":1,"a":2}', b""), "a name stands twice"),
+        (sealed(b"[{" + SEAL + b"}]", b""), "this is not one of frugal's archives"),
+        (sealed(b"{" + SEAL + b"," + SEAL + b"}", b""), "this is not one of frugal's archives"),
+        (sealed(b'{"__metadata__":{"manifest":"\\ud800",' + SEAL + b"}}", b""), "the arrays are []"),
     ],
 )
 def test_what_is_no_archive_says_so(archive, message):
@@ -209,6 +222,16 @@ def test_nothing_large_is_allocated_for_a_lie():
             load(lie)
     assert tracemalloc.get_traced_memory()[1] < 1_000_000
     tracemalloc.stop()
+
+
+def test_writers_of_one_path_never_show_half_a_file(tmp_path):
+    path = tmp_path / "model.safetensors"
+    dump(example(), path)
+    with ThreadPoolExecutor(4) as pool:
+        written = [pool.submit(dump, example(), path) for _ in range(40)]
+        read = [pool.submit(load, path) for _ in range(40)]
+        assert all(future.result() for future in [*written, *read])
+    assert [found.name for found in tmp_path.iterdir()] == [path.name]
 
 
 def test_an_archive_that_cannot_be_written_leaves_nothing_behind(tmp_path):

@@ -78,7 +78,10 @@ def test_polynomial_terms():
         (lambda: impurity("threshold-pairs", 2, -1), "alpha is -1: expected a number of at least 0"),
         (lambda: impurity("threshold-pairs", 2, float("nan")), "alpha is nan"),
         (lambda: impurity("powers", 2, power=1), "power is 1: expected a whole number from 2 to 16"),
-        (lambda: impurity("polynomial", 2, terms=[(1, (2, 0))]), "the polynomial's term (1, (2, 0)): expected a factor of at least 0 and 2 exponents"),
+        (
+            lambda: impurity("polynomial", 2, terms=[(1, (2, 0))]),
+            "the polynomial's term (1, (2, 0)): expected a factor of at least 0 and 2 exponents",
+        ),
         (lambda: criterion(impurity("powers", 2), split="best"), "split is 'best': expected one of 'minimax', 'expected'"),
         (lambda: criterion(impurity("powers", 2), stumps="all"), "stumps is 'all': expected one of 'exact', 'random'"),
     ],

@@ -153,6 +153,39 @@ def test_ahead_offers_all_that_may_be_needed_below_a_pending_feature():
     assert decide(ahead, {"age": 3}, budget=5, pending=["fever"]) == Wait(("fever",))
 
 
+def test_many_features_of_one_group_offered_ahead_do_not_overflow():
+    names = [f"f{i}" for i in range(12)]
+    tree = Leaf([1, 0])
+    for name in reversed(["root", *names]):
+        tree = Split(name, [1, 1], threshold=0, children=[tree, Leaf([0, 1])])
+    costs = CostModel([Price("root", 1), *(Price(name, 1, "g", 0.5) for name in names)])
+    ensemble = Ensemble.of([tree], Schema(map(Feature, ["root", *names])), costs, classes=["a", "b"], vote="counts", delayed="ahead")
+    assert decide(ensemble, {}, pending=["root"]).feature == "f0"
+
+
+def test_ahead_follows_the_children_in_their_order():
+    def stump(name):
+        return Split(name, [1, 1], threshold=0, children=[Leaf([1, 0]), Leaf([0, 1])])
+
+    tree = Split("c", [1, 1], branches={"a": 1, "b": 0}, children=[stump("x"), stump("y")])
+    schema = Schema([Feature("c", "categorical", ("a", "b")), Feature("x"), Feature("y")])
+    ensemble = Ensemble.of([tree], schema, classes=["p", "q"], vote="counts", delayed="ahead", order="sequential")
+    assert decide(ensemble, {}, pending=["c"]).feature == "x"
+
+
+@given(st.floats(0.01, 1), st.floats(0.01, 1), st.floats(3e-9, 1e-8), st.sampled_from([1e7, 1e8, 1e10]))
+def test_decided_is_sound_under_penalties_of_very_different_size(a, c, d, big):
+    trees = [
+        Leaf([a, a + d, 0]),
+        Split("x", [0, 0, 0], threshold=0, children=[Leaf([0, 0, 0]), Leaf([0, 0, c])]),
+    ]
+    ensemble = Ensemble.of(
+        trees, Schema([Feature("x")]), classes=list("pqr"), vote="counts", penalties=[[0, 1, big], [1, 0, big], [big, big, 0]]
+    )
+    decision = decide(ensemble, {})
+    assert not isinstance(decision, Stop) or decision.label == decide(ensemble, {"x": 1}).label
+
+
 def test_an_unseen_category_goes_where_missing_goes():
     tree = Split("colour", [5, 5], branches={"red": 0, "green": 1}, children=[Leaf([5, 1]), Leaf([0, 4])])
     schema = Schema([Feature("colour", "categorical", ("red", "green", "blue"))])
@@ -201,6 +234,8 @@ def test_two_scores_with_the_first_zero_are_a_sigmoid():
         ({"answers": {}, "budget": -1}, "the budget is -1: expected a number from 0"),
         ({"answers": {}, "budget": float("nan")}, "the budget is nan"),
         ({"answers": {}, "spent": -1, "budget": 1}, "spent is -1"),
+        ({"answers": {}, "confidence": "0.5"}, "the confidence is '0.5': expected a number"),
+        ({"answers": {}, "spent": None}, "spent is None: expected a number"),
         ({"answers": {}, "confidence": 1.5}, "the confidence is 1.5: expected a number above 0 and at most 1"),
         ({"answers": {}, "pending": ["pulse"]}, "no feature 'pulse'"),
         ({"answers": {}, "bought": ["pulse"]}, "no feature 'pulse'"),

@@ -68,7 +68,9 @@ def test_nodes_lie_in_preorder_and_children_after_parents():
         ({"child_start": {1: 9}}, "child_start must start at 0, never fall, and end at the size of the child table"),
         ({"weights": {0: 0}}, "every tree's weight must be a finite number above 0"),
         ({"weights": {0: np.nan}}, "every tree's weight must be a finite number above 0"),
-        ({"values": {(4, 1): 1e308, (3, 1): 1e308}, "weights": {0: 1e10}}, "the values are too large to be summed"),
+        ({"values": {(4, 1): 1e308}}, "the values of a node together come to 1e+308: expected 0, or a number from 1e-100 to 1e+100"),
+        ({"weights": {0: 1e-280}}, "the weights together come to 1e-280"),
+        ({"values": {(4, 1): 1e99}, "weights": {0: 1e10}}, "values times weights come to 1e+109"),
     ],
 )
 def test_arrays_that_cannot_be_walked_are_refused(changes, message):
@@ -95,9 +97,11 @@ def test_categorical_branches_that_lead_nowhere_are_refused():
         ({"classes": ["a"]}, "values has shape (5, 2): expected one value per node and class, (5, 1)"),
         ({"penalties": [[0, 1]]}, "penalties: expected a 2 x 2 matrix"),
         ({"penalties": [[0, -1], [1, 0]]}, "penalties: expected a 2 x 2 matrix"),
+        ({"penalties": [[0, 1e101], [1, 0]]}, "penalties: expected a 2 x 2 matrix"),
+        ({"classes": "ab"}, "classes is 'ab': expected a sequence of labels"),
         (
             {"penalties": [[1, 1], [1, 0]]},
-            "penalties: expected a 2 x 2 matrix of finite numbers of at least 0, with zeros on the diagonal",
+            "penalties: expected a 2 x 2 matrix of numbers from 0 to 1e+100, with zeros on the diagonal",
         ),
         ({"metrics": {"error": float("nan")}}, "metrics must hold only what JSON can"),
         ({"parameters": {"f": print}}, "parameters must hold only what JSON can"),

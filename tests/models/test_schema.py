@@ -38,6 +38,8 @@ def test_numpy_numbers_and_equal_numbers_are_taken():
     assert SCHEMA.encode("age", np.float32(1.5)) == 1.5
     assert SCHEMA.encode("age", np.int64(7)) == 7
     assert SCHEMA.encode("grade", 2.0) == 1
+    assert Feature("a", "categorical", np.array([1, 2])).categories == (1, 2)
+    assert Schema([Feature("b", "categorical", (False, True))]).encode("b", True) == 1
 
 
 @pytest.mark.parametrize(
@@ -52,6 +54,7 @@ def test_numpy_numbers_and_equal_numbers_are_taken():
         ("sex", "m", "'sex' is 'm': expected one of 'female', 'male'"),
         ("sex", ["male"], "'sex' is ['male']: expected one of 'female', 'male'"),
         ("sex", "x" * 1000, "'sex' is 'xxxxx"),
+        ("grade", True, "'grade' is True: expected one of 1, 2, 3"),
         ("grade", "1", "'grade' is '1': expected one of 1, 2, 3"),
         ("pulse", 1, "no feature 'pulse': the features are 'age', 'sex', 'grade'"),
     ],
@@ -81,6 +84,7 @@ def test_many_categories_are_not_all_listed():
         (lambda: Feature("a", "categorical", (math.inf,)), "'a' has the category inf"),
         (lambda: Feature("a", "categorical", ("\ud800",)), "'a' has the category '\\ud800'"),
         (lambda: Feature(" "), "feature ' ': expected a name"),
+        (lambda: Feature("a", "categorical", "xyz"), "the categories of 'a' are 'xyz': expected a sequence of them"),
         (lambda: Feature("a", unit=3), "the unit of 'a' is 3: expected text or None"),
         (lambda: Schema([Feature("a"), Feature("a")]), "the feature 'a' is there more than once"),
         (lambda: SCHEMA.decode("sex", 2), "'sex' has no category with the code 2: codes go from 0 to 1"),

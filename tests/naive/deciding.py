@@ -110,7 +110,7 @@ def beaten(model, label, rival, least, greatest):
             return False
         dearer = [Fraction(model.penalties[rival][i]) - Fraction(model.penalties[label][i]) for i in range(len(least))]
         lead = sum(d * (least[i] if d > 0 else greatest[i]) for i, d in enumerate(dearer))
-        return lead > SMALL * max(map(abs, dearer)) * sum(greatest)
+        return lead > SMALL * Fraction(max(model.penalties[rival] + model.penalties[label])) * sum(greatest)
     lead = least[label] - greatest[rival]
     if model.vote == "majority":
         return lead > 0 or (lead == 0 and label < rival)

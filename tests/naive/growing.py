@@ -36,7 +36,7 @@ def grow(rows, features, classes, impurity, fees, expected=False, on_path=False,
     best = None
     if whole > 0:
         for name, categories in features.items():
-            for outcomes, split in (cuts(rows, name, grid[name]) if categories is None else every_category(rows, name, categories)):
+            for outcomes, split in cuts(rows, name, grid[name]) if categories is None else every_category(rows, name, categories):
                 parts = [impurity(counts_of(outcome, classes)) for outcome in outcomes]
                 sizes = [sum(row["weight"] for row in outcome) for outcome in outcomes]
                 left = sum(p * s for p, s in zip(parts, sizes, strict=True)) / sum(sizes) if expected else max(parts)

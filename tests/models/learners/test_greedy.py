@@ -33,7 +33,13 @@ def as_frame(rows, features):
     return pd.DataFrame({name: pd.Series([row[name] for row in rows], dtype=object if kind else float) for name, kind in features.items()})
 
 
-@given(tables(), st.sampled_from(["threshold-pairs", "clipped-pairs", "powers", "polynomial"]), st.sampled_from([0, 1]), st.booleans(), st.booleans())
+@given(
+    tables(),
+    st.sampled_from(["threshold-pairs", "clipped-pairs", "powers", "polynomial"]),
+    st.sampled_from([0, 1]),
+    st.booleans(),
+    st.booleans(),
+)
 def test_equals_its_naive_twin(drawn, impurity, alpha, expected, on_path):
     rows, features = drawn
     costs = CostModel([Price(name, 1 + i % 3, "g" if i > 1 else None, 0.5 if i > 1 else None) for i, name in enumerate(features)])
@@ -46,7 +52,12 @@ def test_equals_its_naive_twin(drawn, impurity, alpha, expected, on_path):
     classes = range(len(present))
     rows = [row | {"class": present.index(row["class"])} for row in rows]
     learner = GreedyTreeClassifier(
-        impurity=impurity, alpha=alpha, power=3, split="expected" if expected else "minimax", price="path" if on_path else "constant", costs=costs
+        impurity=impurity,
+        alpha=alpha,
+        power=3,
+        split="expected" if expected else "minimax",
+        price="path" if on_path else "constant",
+        costs=costs,
     )
     learner.fit(as_frame(rows, features), [row["class"] for row in rows], [row["weight"] for row in rows])
     floor = sum(price.cost for price in costs.prices) / len(costs) / 100
