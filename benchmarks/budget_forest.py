@@ -9,11 +9,12 @@ import argparse
 import csv
 import gzip
 import json
-import resource
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -119,7 +120,7 @@ def levels(column: list[str], many: int = 10) -> np.ndarray:
 
 
 def figure_five(folder: Path, report: dict, plots: Path | None) -> None:
-    """Powers against threshold-pairs: training error against max-cost of one tree, ten levels, equal rows made one with their commonest label."""
+    """Powers against threshold-pairs: training error against max-cost of one tree, ten levels, equal rows made one."""
     for name in ("pima", "wbcd", "mammographic_masses"):
         header, rows = read(folder, name)
         columns = [levels([row[i] for row in rows]) for i in range(len(header) - 1)]
@@ -153,6 +154,11 @@ def figure_five(folder: Path, report: dict, plots: Path | None) -> None:
             plot(curves, plots / f"figure5-{name}.png", f"{name}: error against max-cost of one tree", "max cost (features)")
 
 
+def price_of(feature: str, line: dict[str, str]) -> Price:
+    inside = float(line["cost_in_group"]) if line["group"] and line["cost_in_group"] else None
+    return Price(feature, float(line["cost"]), line["group"] or None, inside)
+
+
 def turney(folder: Path, report: dict, plots: Path | None) -> None:
     """Turney's five sets with his costs: what alpha and prices on the path do."""
     with open(folder / "turney_costs.csv", newline="") as file:
@@ -162,17 +168,9 @@ def turney(folder: Path, report: dict, plots: Path | None) -> None:
         sets = [read(folder, name if files == 1 else f"{name}_{part}") for part in ("train", "test")[:files]]
         header = sets[0][0]
         rows = [row for _, more in sets for row in more]
-        priced = {line["feature"]: line for line in listed if line[next(iter(line))] == name}
+        priced = {line["feature"]: line for line in listed if line["dataset"] == name}
         kept = [i for i, column in enumerate(header[:-1]) if column in priced and column != "FTI"]
-        costs = CostModel(
-            Price(
-                header[i],
-                float(priced[header[i]]["cost"]),
-                priced[header[i]]["group"] or None,
-                float(priced[header[i]]["cost_in_group"] or priced[header[i]]["cost"]) if priced[header[i]]["group"] else None,
-            )
-            for i in kept
-        )
+        costs = CostModel(price_of(f"x{k}", priced[header[i]]) for k, i in enumerate(kept))
         X = np.array([[float(row[i]) if row[i] else np.nan for i in kept] for row in rows])
         y = np.array([row[-1] for row in rows])
         for alpha in (0.0, 2.0, 8.0):
@@ -193,7 +191,8 @@ def turney(folder: Path, report: dict, plots: Path | None) -> None:
                 commonest = 1 - max(np.mean(y == label) for label in set(y))
                 report[f"turney {name} alpha {alpha:g} {price}"] = {"error": round(float(error), 4), "cost": round(float(cost), 2)}
                 print(
-                    f"  {name:16} alpha {alpha:2g} price {price:9} error {error:.4f} (commonest class {commonest:.4f}), cost {cost:7.2f} of {costs.total(costs.features):.2f}"
+                    f"  {name:16} alpha {alpha:2g} price {price:9} error {error:.4f} "
+                    f"(commonest class {commonest:.4f}), cost {cost:7.2f} of {costs.total(costs.features):.2f}"
                 )
 
 
@@ -204,27 +203,77 @@ def seconds(work) -> float:
 
 
 def speed(folder: Path, report: dict, rounds: int = 3) -> None:
-    """Growing, against RandomForestClassifier(max_features=None), same trees and threads, interleaved; and peak memory of a child process."""
+    """Growing, against RandomForestClassifier(max_features=None), same trees and threads, interleaved; and peak memory."""
     X, y = covertype(folder, 581_012)
     order = np.random.default_rng(0).permutation(len(X))
-    for rows, trees in ((TRAIN, 10), (500_000, 4)):
+    for rows, trees in ((TRAIN, 20), (500_000, 8)):
         part_X, part_y = X[order[:rows]], y[order[:rows]]
         times: dict[tuple[str, int], list[float]] = {}
         for _ in range(rounds if rows == TRAIN else 1):
             for threads in (1, 2):
                 theirs = RandomForestClassifier(trees, max_features=None, n_jobs=threads, random_state=0)
                 ours = BudgetForestClassifier(max_trees=trees, n_jobs=threads, random_state=0)
-                times.setdefault(("theirs", threads), []).append(seconds(lambda m=theirs: m.fit(part_X, part_y)))
-                times.setdefault(("ours", threads), []).append(seconds(lambda m=ours: m.fit(part_X, part_y)))
+                times.setdefault(("theirs", threads), []).append(seconds(partial(theirs.fit, part_X, part_y)))
+                times.setdefault(("ours", threads), []).append(seconds(partial(ours.fit, part_X, part_y)))
         median = {key: statistics.median(value) for key, value in times.items()}
         for threads in (1, 2):
             ratio = median["theirs", threads] / median["ours", threads]
             report[f"grow_speed {rows} {threads}t"] = round(ratio, 2)
             print(
-                f"{rows:,} x 54, {trees} trees, {threads} threads: {median['ours', threads]:.2f} s, scikit-learn {median['theirs', threads]:.2f} s: {ratio:.2f} times as fast"
+                f"{rows:,} x 54, {trees} trees, {threads} threads: {median['ours', threads]:.2f} s, "
+                f"scikit-learn {median['theirs', threads]:.2f} s: {ratio:.2f} times as fast"
             )
         report[f"two_threads {rows}"] = round(median["ours", 1] / median["ours", 2], 2)
         print(f"  two threads {report[f'two_threads {rows}']} times one")
+        memory(X[order], y[order], rows, trees, report)
+
+
+MEMORY = """
+import sys
+import numpy as np
+sys.path.insert(0, ".")
+from models import CostModel, Feature, Schema
+from models.binning import Binning
+from models.criteria import criterion, impurity
+from models.grower import Grower
+
+def peak():
+    return next(int(line.split()[1]) * 1024 for line in open("/proc/self/status") if line.startswith("VmHWM"))
+
+rows, trees, threads = map(int, sys.argv[2:])
+codes = np.load(sys.argv[1], mmap_mode="r")
+schema = Schema(Feature(f"x{i}") for i in range(codes.shape[1] - 1))
+table = np.array(codes[:rows, :-1], np.float64)
+classes = np.unique(codes[:rows, -1], return_inverse=True)[1].astype(np.int32)
+binning = Binning.of(table, schema)
+bins = binning.apply(table, classes, schema)
+small = Grower(Binning.of(table[:500], schema).apply(table[:500], classes[:500], schema), Binning.of(table[:500], schema), schema,
+               CostModel.of(None, schema.names), criterion(impurity("threshold-pairs", 7)), np.ones(500), 7, 0)
+list(small.trees(2))  # compiled code in memory before counting
+del table, codes
+grower = Grower(bins, binning, schema, CostModel.of(None, schema.names), criterion(impurity("threshold-pairs", 7)), np.ones(rows), 7, 0)
+open("/proc/self/clear_refs", "w").write("5")
+before = peak()
+grown = list(grower.trees(trees, threads))
+used = peak() - before
+print(used + bins.codes.nbytes, bins.codes.nbytes, sum(array.nbytes for tree in grown for array in tree))
+"""
+
+
+def memory(X: np.ndarray, y: np.ndarray, rows: int, trees: int, report: dict) -> None:
+    """Peak memory of a process that grows trees, the binned matrix included, against that matrix."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "table.npy"
+        np.save(path, np.column_stack([X[:rows], y[:rows]]))
+        command = [sys.executable, "-c", MEMORY, str(path), str(rows), str(trees), "2"]
+        done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=Path(__file__).parent.parent)
+    peak, binned, grown = map(int, done.stdout.split())
+    ratio = (peak - grown) / binned
+    report[f"memory {rows}"] = round(ratio, 2)
+    print(
+        f"  peak {peak / 1e6:.1f} MB less {grown / 1e6:.1f} MB of trees: {ratio:.2f} times the binned matrix "
+        f"({binned / 1e6:.1f} MB), 2 threads"
+    )
 
 
 def main() -> None:

@@ -78,7 +78,7 @@ def predict(ensemble: Ensemble, X: Any, n_jobs: int | None = None) -> tuple[NDAr
 def codes_of(ensemble: Ensemble, X: Any) -> NDArray[np.float64]:
     """A checked table of codes, as the kernels take it."""
     if isinstance(X, np.ma.MaskedArray):
-        X = X.astype(np.float64).filled(np.nan)
+        X = np.ma.filled(X.astype(np.float64), np.nan)
     table = np.ascontiguousarray(X, np.float64)
     if not table.flags.writeable:
         table = table.copy()  # kernels are compiled for arrays that can be written, and would be compiled once more

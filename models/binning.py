@@ -1,10 +1,12 @@
 """Values to small integers: at most 255 bins a feature, so that a table is one byte a cell."""
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from models.kernels.binning import bin_categories, bin_numbers
 from models.kernels.splitting import Bins
 from models.schema import CATEGORICAL, Schema
 
@@ -20,34 +22,35 @@ class Binning(NamedTuple):
     sizes: NDArray[np.int64]
 
     @classmethod
-    def of(cls, table: NDArray[np.float64], schema: Schema, max_bins: int = MOST_BINS) -> "Binning":
+    def of(cls, table: NDArray[np.float64], schema: Schema, max_bins: int = MOST_BINS, n_jobs: int = 1) -> "Binning":
         """Choose bins from a table of codes: every distinct value its own while there is room, else about equally many rows in each."""
         if not 2 <= max_bins <= MOST_BINS:
             raise ValueError(f"max_bins is {max_bins!r}: expected a whole number from 2 to {MOST_BINS}")
-        edges, bin_of, sizes = [], [], []
-        for i, feature in enumerate(schema.features):
-            column = table[:: max(1, -(-len(table) // SAMPLE)), i]
-            if feature.kind == CATEGORICAL:
-                bin_of.append(_category_bins(table[:, i], len(feature.categories), max_bins))
-                edges.append(np.empty(0))
-                sizes.append(int(bin_of[-1].max()) + 1)
-            else:
-                edges.append(_edges(column[~np.isnan(column)], max_bins))
-                bin_of.append(np.empty(0, np.uint8))
-                sizes.append(len(edges[-1]) + 1)
-        return cls(tuple(edges), tuple(bin_of), np.array(sizes, np.int64))
 
-    def apply(self, table: NDArray[np.float64], classes: NDArray[np.int32], schema: Schema) -> Bins:
+        def work(i: int) -> tuple[NDArray[np.float64], NDArray[np.uint8]]:
+            feature = schema.features[i]
+            if feature.kind == CATEGORICAL:
+                return np.empty(0), _category_bins(table[:, i], len(feature.categories), max_bins)
+            column = table[:: max(1, -(-len(table) // SAMPLE)), i]
+            return _edges(column[~np.isnan(column)], max_bins), np.empty(0, np.uint8)
+
+        with ThreadPoolExecutor(n_jobs) as pool:  # sorting releases the GIL
+            found = list(pool.map(work, range(len(schema))))
+        sizes = [int(bin_of.max()) + 1 if len(bin_of) else len(edges) + 1 for edges, bin_of in found]
+        return cls(tuple(edges for edges, _ in found), tuple(bin_of for _, bin_of in found), np.array(sizes, np.int64))
+
+    def apply(self, table: NDArray[np.float64], classes: NDArray[np.int32], schema: Schema, n_jobs: int = 1) -> Bins:
         """The table in bins, feature by feature; missing is the bin after the last."""
         codes = np.empty((len(schema), len(table)), np.uint8)
-        for i in range(len(schema)):
-            column = table[:, i]
-            missing = np.isnan(column)
+
+        def work(i: int) -> None:
             if len(self.bin_of[i]):
-                codes[i] = self.bin_of[i][np.where(missing, 0, column).astype(np.int64)]
+                bin_categories(table, i, self.bin_of[i], self.sizes[i], codes[i])
             else:
-                codes[i] = np.searchsorted(self.edges[i], column)
-            codes[i, missing] = self.sizes[i]
+                bin_numbers(table, i, self.edges[i], self.sizes[i], codes[i])
+
+        with ThreadPoolExecutor(n_jobs) as pool:
+            list(pool.map(work, range(len(schema))))
         offsets = np.concatenate([[0], np.cumsum(self.sizes + 1)])[:-1].astype(np.int64)
         categorical = np.array([feature.kind == CATEGORICAL for feature in schema.features], np.bool_)
         return Bins(codes, classes, offsets, self.sizes, categorical)

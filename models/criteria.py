@@ -24,9 +24,11 @@ def impurity(
 ) -> Impurity:
     """An impurity of Nan, Wang and Saligrama (2015).
 
-    threshold-pairs  equation (11) with `alpha`; clipped-pairs  the same without the last term, as in their appendix; powers  equation (14) with
-    `power`; polynomial  equation (13) with `terms`, pairs of a factor and one exponent per class; by default, for every two classes i and j,
-    all n_i^a n_j^b with a + b = `power`.
+    threshold-pairs   equation (11) with `alpha`
+    clipped-pairs     the same without the last term, as in their appendix
+    powers            equation (14) with `power`
+    polynomial        equation (13) with `terms`, pairs of a factor and one exponent per class; by default, for every two classes i and j, all
+                      n_i^a n_j^b with a + b = `power`
     """
     if name not in IMPURITIES:
         raise ValueError(f"impurity is {name!r}: expected one of {', '.join(map(repr, IMPURITIES))}")
@@ -73,7 +75,7 @@ def _terms(terms: Sequence[tuple[float, Sequence[int]]], classes: int) -> tuple[
     for factor, exponents in terms:
         if not 0 <= factor < np.inf or len(exponents) != classes or min(exponents) < 0 or sum(e > 0 for e in exponents) < 2:
             raise ValueError(
-                f"the polynomial's term {(factor, tuple(exponents))}: expected a factor of at least 0 and {classes} exponents of at least 0, "
-                "two of them above 0"
+                f"the polynomial's term {(factor, tuple(exponents))}: expected a factor of at least 0 and {classes} exponents "
+                "of at least 0, two of them above 0"
             )
     return np.array([factor for factor, _ in terms], np.float64), np.array([e for _, e in terms], np.int64).reshape(len(terms), classes)

@@ -1,6 +1,6 @@
 """Cost against error: by number of trees and by hard budgets, the frontier, and the picture. Also how the Yahoo experiment ranks."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -83,7 +83,7 @@ def precision_at_5(relevance: Sequence[float], relevant: Sequence[bool], query: 
     return float(np.mean(marks)) / 5
 
 
-def plot(curves: dict[str, Sequence[Point]], path: str | Path, title: str = "", unit: str = "mean cost per case") -> None:
+def plot(curves: Mapping[str, Sequence[Point]], path: str | Path, title: str = "", unit: str = "mean cost per case") -> None:
     """Draw error against mean cost, one line per name; the ending of `path` says whether PNG or SVG."""
     try:
         from matplotlib.figure import Figure

@@ -1,7 +1,7 @@
 """The flat form: all trees of an ensemble in one set of arrays, checked in one pass before anything walks them."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -83,7 +83,8 @@ class Flat(NamedTuple):
         nodes = int(self.roots[trees]) if trees < len(self.roots) else len(self.feature)
         entries = int(self.child_start[nodes])
         sizes = (nodes, nodes, nodes, nodes + 1, entries, nodes, nodes, trees, trees)
-        return Flat(*(array[:size].copy() for array, size in zip(self, sizes, strict=True)))  # type: ignore[arg-type]
+        arrays: list[NDArray[Any]] = list(self)
+        return Flat(*(array[:size].copy() for array, size in zip(arrays, sizes, strict=True)))
 
     def own(self) -> "Flat":
         """Copies of the right types: nobody else can change them, and kernels are compiled for no others."""

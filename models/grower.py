@@ -30,6 +30,7 @@ class Grower:
     costs: CostModel
     criterion: Criterion
     weights: NDArray[np.float64]
+    classes: int
     seed: int
     bootstrap: bool = True
     on_path: bool = False
@@ -42,7 +43,7 @@ class Grower:
             rows = len(weights)
             picks = np.random.default_rng(entropy).integers(0, rows, rows)
             weights = weights * np.bincount(picks, minlength=rows)
-        grown = grow(self.bins, weights, self.criterion, self._fees(), int(entropy.generate_state(1, np.uint64)[0] >> 1))
+        grown = grow(self.bins, weights, self.criterion, self._fees(), self.classes, int(entropy.generate_state(1, np.uint64)[0] >> 1))
         return self._tree(*grown)
 
     def trees(self, most: int, n_jobs: int = 1) -> Iterator[Tree]:

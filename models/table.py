@@ -7,7 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from models.kernels.checking import first_wrong_code
 from models.schema import CATEGORICAL, Feature, Schema
+
+FINITE = "expected finite numbers, or nan for missing"
 
 
 @dataclass(frozen=True)
@@ -29,6 +32,10 @@ def read_table(X: Any, categorical: Sequence[int | str] | None = None, schema: S
         schema = _make_schema(columns, names, _chosen(categorical, names))
     elif len(columns) != len(schema):
         raise ValueError(f"the table has {len(columns)} columns: expected the {len(schema)} features that the model was fitted with")
+    if isinstance(X, np.ndarray) and X.dtype.kind in "fiub" and not schema.arity.any():
+        codes = np.array(X, np.float64, order="C")  # one copy instead of one per column
+        _check_finite(codes, schema)
+        return Table(schema, codes)
     codes = np.empty((len(columns[0]) if columns else 0, len(schema)))
     for i, feature in enumerate(schema.features):
         codes[:, i] = _category_codes(columns[i], feature) if feature.kind == CATEGORICAL else _numbers(columns[i], feature.name)
@@ -128,10 +135,14 @@ def _numbers(column: NDArray[Any], name: str) -> NDArray[np.float64]:
         raise ValueError(f"column {name!r} holds {column.dtype}: expected numbers, or name it in `categorical`")
     numbers = column.astype(np.float64)
     if np.isinf(numbers).any():
-        raise ValueError(
-            f"Input X contains infinity in row {int(np.argmax(np.isinf(numbers)))}, column {name!r}: expected finite numbers, or nan for missing"
-        )
+        raise ValueError(f"Input X contains infinity in row {int(np.argmax(np.isinf(numbers)))}, column {name!r}: {FINITE}")
     return numbers
+
+
+def _check_finite(codes: NDArray[np.float64], schema: Schema) -> None:
+    row, column = first_wrong_code(codes, schema.arity)
+    if row >= 0:
+        raise ValueError(f"Input X contains infinity in row {row}, column {schema.names[column]!r}: {FINITE}")
 
 
 def _number(value: Any, name: str) -> float:

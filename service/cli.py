@@ -2,53 +2,73 @@
 
 import argparse
 import sys
+import warnings
 from collections.abc import Sequence
 from importlib.metadata import version
 
-from models import Ensemble, load
+from models.learners import LEARNERS
+from service.interview import ask
+from service.local import predict, show, train
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
-        print(options.run(options))
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            result = options.run(options)
+        for warning in said:
+            print(f"frugal: {warning.message}", file=sys.stderr)
+        print(result)
         return 0
-    except (ValueError, IndexError, OSError) as error:
+    except (ValueError, TypeError, IndexError, OSError) as error:
         print(f"frugal: {_one_line(error)}", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        return 130
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="frugal", description="Predict from as few paid facts as possible.")
     parser.add_argument("--version", action="version", version=f"frugal {version('frugal')}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    show = commands.add_parser(
-        "show", help="what is in a model file", description="What is in a model file: its settings, prices and trees."
-    )
-    show.add_argument("model", metavar="FILE", help="a model.safetensors file")
-    show.add_argument("--tree", type=int, metavar="N", help="print tree N, counted from 0")
-    show.set_defaults(run=_show)
+    _train_options(commands.add_parser("train", help="grow a model from a table of past cases and a price list"))
+    predicting = commands.add_parser("predict", help="label, cost and features bought for every row of a table, as CSV")
+    predicting.add_argument("--model", required=True, metavar="FILE")
+    predicting.add_argument("--data", required=True, metavar="F.csv", help="a table with the model's columns; .gz too")
+    predicting.add_argument("--budget", type=float, help="the most to spend on a row")
+    predicting.set_defaults(run=predict)
+    asking = commands.add_parser("ask", help="a session in the terminal, one question at a time")
+    asking.add_argument("--model", required=True, metavar="FILE")
+    asking.add_argument("--budget", type=float, help="the most to spend")
+    asking.set_defaults(run=ask)
+    showing = commands.add_parser("show", help="what is in a model file: its settings, prices and trees")
+    showing.add_argument("model", metavar="FILE")
+    showing.add_argument("--tree", type=int, metavar="N", help="print tree N, counted from 0")
+    showing.set_defaults(run=show)
     return parser
 
 
-def _show(options: argparse.Namespace) -> str:
-    ensemble = load(options.model)
-    return ensemble.text(options.tree) if options.tree is not None else _summary(ensemble)
+def _train_options(training: argparse.ArgumentParser) -> None:
+    training.add_argument("--data", required=True, metavar="F.csv", help="a table with a header line; .gz too")
+    training.add_argument("--label", required=True, metavar="COLUMN", help="the column to predict")
+    training.add_argument("--costs", metavar="costs.csv", help="feature,cost[,group,cost_in_group,delayed,unit,question]; default: 1 each")
+    training.add_argument("--learner", choices=sorted(LEARNERS), default="budget-forest")
+    training.add_argument("--budget", type=float, help="the mean cost per case to stay within")
+    training.add_argument("--set", action="append", metavar="NAME=VALUE", help="a parameter of the learner; a list with commas is a grid")
+    training.add_argument("--out", required=True, metavar="model.safetensors")
+    training.add_argument("--plot", metavar="curve.png", help="draw error against cost, as .png or .svg")
+    training.add_argument("--test-fraction", type=_fraction, default=0.25, metavar="F", help="rows kept to measure on (default 0.25)")
+    training.add_argument("--seed", type=int, default=0)
+    training.add_argument("--jobs", type=int, default=-1, help="threads (default: all cores)")
+    training.set_defaults(run=train)
 
 
-def _summary(ensemble: Ensemble) -> str:
-    lines = [
-        f"{len(ensemble)} trees, {len(ensemble.flat.feature):,} nodes" + (f", grown by {ensemble.learner}" if ensemble.learner else ""),
-        f"vote {ensemble.vote}, order {ensemble.order}, stop {ensemble.stop}",
-        f"classes: {', '.join(map(str, ensemble.classes[:12]))}" + (", ..." if len(ensemble.classes) > 12 else ""),
-        "",
-        f"{'feature':24} {'kind':12} {'cost':>10} {'in group':>10}  group",
-    ]
-    for feature, price in zip(ensemble.schema.features, ensemble.costs.prices, strict=True):
-        inside = "" if price.cost_in_group is None else f"{price.cost_in_group:,.2f}"
-        unused = "" if feature.name in ensemble.used else "  (no tree asks for it)"
-        lines.append(f"{feature.name:24} {feature.kind:12} {price.cost:>10,.2f} {inside:>10}  {price.group or ''}{unused}".rstrip())
-    return "\n".join(lines)
+def _fraction(text: str) -> float:
+    value = float(text)
+    if not 0 <= value < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not a number from 0 to below 1")
+    return value
 
 
 def _one_line(error: Exception) -> str:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from models.kernels.choosing import NONE
 from models.kernels.compiling import inlined, kernel
 from models.kernels.impurity import impurity
-from models.kernels.splitting import NO_SPLIT, Scratch, best_cut, every_category
+from models.kernels.splitting import DEAD, NO_SPLIT, Scratch, best_cut, every_category, is_empty
 from models.kernels.walking import LEAF
 
 SMALL = 48  # rows; measured, see benchmarks/budget_forest.py
@@ -43,22 +43,21 @@ class Work(NamedTuple):
     place: NDArray[np.int32]
     histograms: NDArray[np.float64]  # slots x cells x classes
     fees: NDArray[np.float64]  # per feature, at the node
+    dead: NDArray[np.bool_]  # per feature: nothing to split at the node, nor anywhere below
     counts: NDArray[np.int64]  # rows per outcome
 
 
 @kernel
-def grow(bins, row_weights, criterion, fees, seed):
+def grow(bins, row_weights, criterion, fees, classes, seed):
     """Grow one tree on the rows of positive weight.
 
     Gives per node: feature, cut (last bin on the left), missing child, first and number of children, class counts; and the list of children
     with the bin each stands for.
     """
     chosen = np.flatnonzero(row_weights > 0).astype(np.int32)
-    features, classes, size = len(bins.sizes), 0, len(chosen)
-    for c in bins.classes:
-        classes = max(classes, c + 1)
+    features, size = len(bins.sizes), len(chosen)
     cells = int(bins.offsets[-1] + bins.sizes[-1] + 1) if features else 0
-    slots = 3 + int(np.ceil(np.log2(max(size, 2))))
+    slots = 6  # histograms that may wait; a node that finds none counts its own
     widest = int(bins.sizes.max()) + 1 if features else 1
     work = Work(
         chosen,
@@ -69,6 +68,7 @@ def grow(bins, row_weights, criterion, fees, seed):
         np.empty(SMALL, np.int32),
         np.empty((slots if size > SMALL else 0, cells, classes), np.float64),
         np.empty(features, np.float64),
+        np.zeros(features, np.bool_),
         np.empty(257, np.int64),
     )
     scratch = Scratch(
@@ -84,13 +84,15 @@ def grow(bins, row_weights, criterion, fees, seed):
     begin, end, slot = np.zeros(room, np.int32), np.zeros(room, np.int32), np.full(room, NONE, np.int32)
     values = np.zeros((room, classes))
     child, child_bin = np.zeros(room, np.int32), np.zeros(room, np.int32)
-    stack, free = np.zeros(room, np.int32), np.arange(slots).astype(np.int32)
+    stack, free = np.zeros(64, np.int32), np.arange(slots).astype(np.int32)
+    dead = np.zeros((64, features), np.bool_)  # beside the stack
     nodes, children, depth, frees = 1, 0, 1, slots if size > SMALL else 0
     end[0] = size
     count_classes(bins, row_weights, work.rows, 0, size, values[0])
     while depth:
         depth -= 1
         i = stack[depth]
+        work.dead[:] = dead[depth]
         set_fees(bins, fees, feature, parent, i, work.fees)
         best, best_bin, goes_left, frees = search(
             bins, row_weights, criterion, begin[i], end[i], values[i], slot, i, free, frees, work, scratch
@@ -104,7 +106,7 @@ def grow(bins, row_weights, criterion, fees, seed):
             feature, cut, missing = longer(feature, room, LEAF), longer(cut, room, 0), longer(missing, room, NONE)
             first, many, parent = longer(first, room, 0), longer(many, room, 0), longer(parent, room, NONE)
             begin, end, slot = longer(begin, room, 0), longer(end, room, 0), longer(slot, room, NONE)
-            child, child_bin, stack = longer(child, room, 0), longer(child_bin, room, 0), longer(stack, room, 0)
+            child, child_bin = longer(child, room, 0), longer(child_bin, room, 0)
             taller = np.zeros((room, classes))
             taller[:nodes] = values[:nodes]
             values = taller
@@ -126,6 +128,13 @@ def grow(bins, row_weights, criterion, fees, seed):
         missing[i] = missing_way(bins.categorical[best], some_missing, goes_left, child, first[i], outcomes, values)
         if smallest == biggest:
             smallest = nodes - 1 if biggest != nodes - 1 else nodes - outcomes
+        if depth + outcomes > len(stack):
+            stack = longer(stack, 2 * len(stack) + outcomes, 0)
+            wider = np.zeros((len(stack), features), np.bool_)
+            wider[:depth] = dead[:depth]
+            dead = wider
+        for k in range(depth, depth + outcomes):
+            dead[k] = work.dead
         frees = hand_down(bins, row_weights, begin, end, slot, i, nodes - outcomes, nodes, biggest, smallest, free, frees, work)
         depth = push_all(stack, depth, nodes - outcomes, nodes, biggest, smallest)
     return (
@@ -193,10 +202,13 @@ def search(bins, row_weights, criterion, begin, end, totals, slot, i, free, free
     if own == NONE:
         gather(bins, row_weights, work, begin, end)
     for f in range(len(bins.sizes)):
+        if work.dead[f]:
+            continue
         size = bins.sizes[f]
+        sorted_ = small and size > 2 * (end - begin)  # more bins than a few rows are worth
         if own != NONE:
             cells = work.histograms[own, bins.offsets[f] : bins.offsets[f] + size + 1]
-        elif small:
+        elif sorted_:
             size = compact(bins, f, work, begin, end, scratch.cells)
             cells = scratch.cells[: size + 1]
         else:
@@ -205,8 +217,11 @@ def search(bins, row_weights, criterion, begin, end, totals, slot, i, free, free
             fill_one(bins, f, work, begin, end, cells)
         if bins.categorical[f]:
             remains, bin_, left = every_category(criterion, cells, size, scratch), 0, False
-        else:
-            remains, bin_, left = best_cut(criterion, cells, size, totals, end - begin, scratch)
+            work.dead[f] = remains == np.inf
+        else:  # only what beats the best feature so far; a little less, for rounding
+            bar = whole if best == NONE else (whole - work.fees[f] / best_risk) * (1 + 1e-12) + 1e-12
+            remains, bin_, left = best_cut(criterion, cells, size, totals, end - begin, min(bar, whole), scratch)
+            work.dead[f] = bin_ == DEAD
         if remains < whole:
             risk = work.fees[f] / (whole - remains)
             if risk < best_risk:
@@ -214,20 +229,11 @@ def search(bins, row_weights, criterion, begin, end, totals, slot, i, free, free
                     after = bin_ + 1
                     while is_empty(cells, after):
                         after += 1
-                    if own == NONE and small:  # codes of the two sides, then halfway
-                        bin_ = (np.int64(work.order[bin_]) + np.int64(work.order[after]) - 1) // 2
-                    else:
-                        bin_ = (bin_ + after - 1) // 2
+                    if own == NONE and sorted_:  # from places in the sorted list to codes
+                        bin_, after = np.int64(work.order[bin_]), np.int64(work.order[after])
+                    bin_ = (bin_ + after - 1) // 2  # halfway between the two sides
                 best, best_risk, best_bin, best_left = f, risk, bin_, left
     return best, best_bin, best_left, frees
-
-
-@inlined
-def is_empty(cells, b):
-    for c in range(cells.shape[1]):
-        if cells[b, c] > 0.0:
-            return False
-    return True
 
 
 @inlined
@@ -240,9 +246,11 @@ def gather(bins, row_weights, work, begin, end):
 
 @inlined
 def fill(bins, work, begin, end, histogram):
-    histogram[:, :] = 0.0
     for f in range(len(bins.sizes)):
-        fill_one(bins, f, work, begin, end, histogram[bins.offsets[f] : bins.offsets[f] + bins.sizes[f] + 1])
+        if not work.dead[f]:
+            cells = histogram[bins.offsets[f] : bins.offsets[f] + bins.sizes[f] + 1]
+            cells[:, :] = 0.0
+            fill_one(bins, f, work, begin, end, cells)
 
 
 @inlined
@@ -362,9 +370,11 @@ def hand_down(bins, row_weights, begin, end, slot, i, low, high, biggest, smalle
         other = free[frees]
         gather(bins, row_weights, work, begin[j], end[j])
         fill(bins, work, begin[j], end[j], work.histograms[other])
-        for cell in range(work.histograms.shape[1]):
-            for c in range(work.histograms.shape[2]):
-                work.histograms[own, cell, c] -= work.histograms[other, cell, c]
+        for f in range(len(bins.sizes)):
+            if not work.dead[f]:
+                for cell in range(bins.offsets[f], bins.offsets[f] + bins.sizes[f] + 1):
+                    for c in range(work.histograms.shape[2]):
+                        work.histograms[own, cell, c] -= work.histograms[other, cell, c]
         if j == smallest and end[j] - begin[j] > SMALL:
             slot[j] = other
         else:

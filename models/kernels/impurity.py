@@ -1,7 +1,7 @@
 """How mixed a set of cases is, from its class counts: the admissible impurities of Nan, Wang and Saligrama (2015).
 
-All are zero for a single class, grow with the set (monotone) and grow faster the larger it is (supermodular): what their bound on the cost of a
-greedy tree needs, and what entropy and Gini lack.
+All are zero for a single class, grow with the set (monotone) and grow faster the larger it is (supermodular): what their bound on the cost of
+a greedy tree needs, and what entropy and Gini lack.
 """
 
 from typing import NamedTuple
@@ -49,7 +49,7 @@ def threshold_pairs(alpha, counts):
 
 @inlined
 def clipped_pairs(alpha, counts):
-    """The appendix's form, without the last term: sum over pairs of [n_i - alpha]+ [n_j - alpha]+, as (square of sum - sum of squares) / 2."""
+    """The appendix's form, without the last term: the sum over pairs of [n_i - alpha]+ [n_j - alpha]+."""
     whole, squares = 0.0, 0.0
     for c in range(len(counts)):
         clipped = max(counts[c] - alpha, 0.0)

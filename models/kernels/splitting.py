@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from models.kernels.compiling import inlined
 from models.kernels.impurity import Impurity, impurity
 
-NO_SPLIT = -1
+NO_SPLIT, DEAD = -1, -2
 
 
 class Criterion(NamedTuple):
@@ -62,34 +62,38 @@ def stumps_for(cases):
 
 
 @inlined
-def judge_cut(criterion, left, right):
-    """The impurity that a two-way cut leaves: the worst of both sides, or their mean."""
-    low, high = impurity(criterion.impurity, left), impurity(criterion.impurity, right)
-    if not criterion.expected:
-        return max(low, high)
+def mean_of_sides(left, low, right, high):
     size_left, size_right = left.sum(), right.sum()
     return (size_left * low + size_right * high) / (size_left + size_right)
 
 
 @inlined
-def best_cut(criterion, cells, size, totals, cases, scratch):
-    """The best cut of a numeric feature: (impurity left, last bin on the left, whether missing goes left).
+def judge_cut(criterion, left, right, bar):
+    """The impurity that a two-way cut leaves: the worst of both sides, or their mean. Infinite if it is sure not to be below the bar."""
+    high = impurity(criterion.impurity, right)
+    if not criterion.expected:
+        return np.inf if high >= bar else max(high, impurity(criterion.impurity, left))
+    return mean_of_sides(left, impurity(criterion.impurity, left), right, high)
 
-    `cells` are class counts per bin, with missing in row `size`. A cut that leaves a side empty is no cut.
+
+@inlined
+def best_cut(criterion, cells, size, totals, cases, bar, scratch):
+    """The best cut of a numeric feature that leaves less than the bar: (impurity left, last bin on the left, whether missing goes left).
+
+    `cells` are class counts per bin, with missing in row `size`. A cut that leaves a side empty is no cut; where there is none at all the
+    bin is DEAD. The left side's impurity only grows from cut to cut, so once it reaches the best so far no later cut is better.
     """
-    best, best_bin, best_left = np.inf, NO_SPLIT, False
+    best, best_bin, best_left = bar, NO_SPLIT, False
+    first, last = occupied(cells, size)
+    if last <= first:
+        return np.inf, DEAD, False
     missing = 0.0
     for c in range(len(totals)):
         scratch.absent[c] = cells[size, c]
         missing += cells[size, c]
-    first, last = occupied(cells, size)
-    if last <= first:
-        return best, best_bin, best_left
+        scratch.left[c] = 0.0
+        scratch.right[c] = totals[c] - cells[size, c]
     tries = stumps_for(cases) if criterion.random else last - first
-    scratch.left[:] = 0.0
-    if not criterion.random:
-        for c in range(len(totals)):
-            scratch.right[c] = totals[c] - scratch.absent[c]
     for k in range(tries):
         if criterion.random:
             bin_ = first + np.int64(draw(scratch.random) % np.uint64(last - first))
@@ -103,27 +107,35 @@ def best_cut(criterion, cells, size, totals, cases, scratch):
                 moved += cells[bin_, c]
             if moved == 0.0:
                 continue
-        left = judge_cut(criterion, scratch.left, scratch.right)
+        goes_left = False
         if missing > 0.0:
-            left, goes_left = with_missing(criterion, scratch)
+            remains, goes_left = with_missing(criterion, best, scratch)
         else:
-            goes_left = False
-        if left < best:
-            best, best_bin, best_left = left, bin_, goes_left
-    return best, best_bin, best_left
+            remains = judge_cut(criterion, scratch.left, scratch.right, best)
+        if remains < best:
+            best, best_bin, best_left = remains, bin_, goes_left
+        elif not criterion.random and not criterion.expected and remains < np.inf and impurity(criterion.impurity, scratch.left) >= best:
+            break
+    return best if best_bin != NO_SPLIT else np.inf, best_bin, best_left
 
 
 @inlined
 def occupied(cells, size):
     """The first and last bin with cases in it."""
-    first, last = size, -1
-    for b in range(size):
-        for c in range(cells.shape[1]):
-            if cells[b, c] > 0.0:
-                first = min(first, b)
-                last = b
-                break
+    first, last = 0, size - 1
+    while first < size and is_empty(cells, first):
+        first += 1
+    while last > first and is_empty(cells, last):
+        last -= 1
     return first, last
+
+
+@inlined
+def is_empty(cells, b):
+    for c in range(cells.shape[1]):
+        if cells[b, c] > 0.0:
+            return False
+    return True
 
 
 @inlined
@@ -136,15 +148,15 @@ def sum_sides(cells, bin_, totals, scratch):
 
 
 @inlined
-def with_missing(criterion, scratch):
+def with_missing(criterion, bar, scratch):
     """(impurity left, whether missing goes left): the better of both sides."""
     for c in range(len(scratch.absent)):
         scratch.left[c] += scratch.absent[c]
-    if_left = judge_cut(criterion, scratch.left, scratch.right)
+    if_left = judge_cut(criterion, scratch.left, scratch.right, bar)
     for c in range(len(scratch.absent)):
         scratch.left[c] -= scratch.absent[c]
         scratch.right[c] += scratch.absent[c]
-    if_right = judge_cut(criterion, scratch.left, scratch.right)
+    if_right = judge_cut(criterion, scratch.left, scratch.right, bar)
     for c in range(len(scratch.absent)):
         scratch.right[c] -= scratch.absent[c]
     return min(if_left, if_right), if_left < if_right

@@ -1,1 +1,9 @@
-"""One file per published method."""
+"""One file per published method, and their names on the wire and the command line."""
+
+from models.learners.budget_forest import BudgetForestClassifier
+from models.learners.greedy import GreedyTreeClassifier
+
+LEARNERS = {
+    "budget-forest": BudgetForestClassifier,
+    "greedy-tree": GreedyTreeClassifier,
+}

@@ -11,7 +11,6 @@ from models.costs import millionths, money
 from models.learners.greedy import GreedyLearner, Prepared, Rows, threads
 from models.tree import Leaf, Tree
 
-
 Progress = Callable[[float, int, float], None]
 
 
@@ -28,8 +27,8 @@ class Grown:
 class BudgetForestClassifier(GreedyLearner):
     """A random forest of greedy minimax trees, as many as fit a budget.
 
-    Trees are grown on bootstrap samples, each node asking for the feature of least c(t) / (F(S) - worst F(S_i)), and added while the mean cost
-    of predicting the rows held out stays within `budget`; the tree that breaks it is dropped.
+    Trees are grown on bootstrap samples, each node asking for the feature of least c(t) / (F(S) - worst F(S_i)), and added while the mean
+    cost of predicting the rows held out stays within `budget`; the tree that breaks it is dropped.
 
     Parameters
     ----------
@@ -39,7 +38,7 @@ class BudgetForestClassifier(GreedyLearner):
     power, terms : of the last two; see `models.criteria.impurity`
     split : "minimax" or "expected", the mean impurity of the outcomes instead of the worst
     stumps : "exact", every cut of the bins; or "random", 80, 40 or 20 per feature as in section 3
-    price : "constant", the paper's c(t); or "path", where features bought on the path cost next to nothing and entered groups their price inside
+    price : "constant", the paper's c(t); or "path", where what is bought on the path costs next to nothing and entered groups their price inside
     order, stop : how the forest asks and when it stops, as in `Ensemble`
 
     Examples
@@ -107,7 +106,7 @@ class BudgetForestClassifier(GreedyLearner):
                 stacklevel=2,
             )
         self.alpha_, self.n_trees_ = best.alpha, len(best.trees)
-        trees = best.trees or [Leaf(rows.counts().tolist())]
+        trees: Sequence[Tree | Leaf] = best.trees or [Leaf(rows.counts().tolist())]
         self._finish(prepared, rows, trees, "majority", "budget-forest", {"error": best.error, "mean_cost": best.cost})
         return self
 

@@ -1,4 +1,4 @@
-"""scikit-learn's manners without scikit-learn: parameters, fitted or not, predict, acquire. What needs its classes imports them when asked."""
+"""scikit-learn's manners without scikit-learn: parameters, fitted or not, predict, acquire. Its classes are imported when needed."""
 
 import inspect
 import warnings
@@ -40,7 +40,7 @@ class Learner:
             setattr(self, name, value)
         return self
 
-    def __repr__(self, N_CHAR_MAX: int = 700) -> str:  # noqa: N803 - scikit-learn's name
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         defaults = inspect.signature(type(self).__init__).parameters
         changed = [f"{k}={v!r}" for k, v in self.get_params().items() if repr(v) != repr(defaults[k].default)]
         return f"{type(self).__name__}({', '.join(changed)})"[:N_CHAR_MAX]

@@ -30,7 +30,7 @@ class Rows:
     count: int  # of classes
 
     def counts(self) -> NDArray[np.float64]:
-        return np.bincount(self.classes, self.weights, self.count)
+        return np.asarray(np.bincount(self.classes, self.weights, self.count), np.float64)
 
 
 @dataclass(frozen=True)
@@ -89,22 +89,26 @@ class GreedyLearner(Learner):
         table, classes = self._read(X, y)
         weights = read_weights(sample_weight, len(classes))
         schema, costs = self._priced(table.schema)
-        kept = weights > 0  # a row of weight 0 is a row that is not there
-        rows = Rows(table.codes[kept], classes[kept], weights[kept], len(self.classes_))
+        rows = Rows(table.codes, classes, weights, len(self.classes_))
+        if not weights.all():  # a row of weight 0 is a row that is not there
+            kept = weights > 0
+            rows = Rows(table.codes[kept], classes[kept], weights[kept], len(self.classes_))
         return Prepared(rows, schema, costs, seed_of(self.random_state))
 
     def _grower(self, prepared: Prepared, rows: Rows, alpha: float, bootstrap: bool) -> Grower:
         if self.price not in ("constant", "path"):
             raise ValueError(f"price is {self.price!r}: expected 'constant' or 'path'")
         which = impurity(self.impurity, rows.count, alpha, self.power, self.terms)
-        binning = Binning.of(rows.codes, prepared.schema, self.max_bins)
+        jobs = threads(self.n_jobs)
+        binning = Binning.of(rows.codes, prepared.schema, self.max_bins, jobs)
         return Grower(
-            bins=binning.apply(rows.codes, rows.classes, prepared.schema),
+            bins=binning.apply(rows.codes, rows.classes, prepared.schema, jobs),
             binning=binning,
             schema=prepared.schema,
             costs=prepared.costs,
             criterion=criterion(which, self.split, self.stumps),
             weights=on_grid(rows.weights),
+            classes=rows.count,
             seed=prepared.seed,
             bootstrap=bootstrap,
             on_path=self.price == "path",
@@ -124,7 +128,7 @@ class GreedyLearner(Learner):
     ) -> None:
         """Set what a fit leaves behind."""
         settings: dict[str, Any] = {"classes": self.classes_.tolist(), "vote": vote, "order": self.order, "learner": learner}
-        parameters = {name: _plain(value) for name, value in self.get_params().items() if name not in ("costs", "categorical")}
+        parameters = {name: _plain(value) for name, value in self.get_params().items() if name not in ("costs", "categorical", "n_jobs")}
         known = {name: value for name, value in metrics.items() if np.isfinite(value)}
         whole = Ensemble.of(trees, prepared.schema, prepared.costs, stop="leaf", **settings)
         walked = acquire(whole, rows.codes, n_jobs=self.n_jobs)

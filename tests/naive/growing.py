@@ -1,6 +1,6 @@
 """The slow obvious twin of the greedy grower: straight from GREEDYTREE, on lists of rows."""
 
-from itertools import combinations
+from itertools import combinations, pairwise
 
 from models import Leaf, Split
 
@@ -56,7 +56,7 @@ def cuts(rows, name, grid):
     halfway on the grid of all values in the table."""
     present = sorted({row[name] for row in rows if row[name] is not None})
     missing = [row for row in rows if row[name] is None]
-    for low, high in zip(present, present[1:], strict=False):
+    for low, high in pairwise(present):
         left = [row for row in rows if row[name] is not None and row[name] <= low]
         right = [row for row in rows if row[name] is not None and row[name] > low]
         middle = (grid.index(low) + grid.index(high) - 1) // 2

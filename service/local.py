@@ -1,0 +1,147 @@
+"""The commands that need no server: train a model from a table, predict with it, look into it."""
+
+import argparse
+import csv
+import inspect
+import io
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from models import Ensemble, acquire, dump, load
+from models.costs import CostModel
+from models.curves import by_budget, by_trees, plot
+from models.learners import LEARNERS
+from models.table import read_table
+from service.reading import Columns, read_csv
+
+OWN = ("costs", "categorical", "n_jobs", "random_state", "budget")  # parameters that have options of their own
+
+
+def train(options: argparse.Namespace) -> str:
+    """Grow a model on part of a table, write it, and say how it does on the rest."""
+    table = read_csv(options.data)
+    if options.label not in table.columns:
+        raise ValueError(f"{options.data} has no column {options.label!r} to learn: its columns are {', '.join(table.columns[:40])}")
+    labels = np.array([_label(value) for value in table[options.label]], object)
+    X = table.only([name for name in table.columns if name != options.label])
+    costs = CostModel.from_csv(options.costs) if options.costs else None
+    learner = _learner(options, costs)
+    order = np.random.default_rng(options.seed).permutation(len(X))
+    held = int(len(X) * options.test_fraction)
+    test, kept = np.sort(order[:held]), np.sort(order[held:])
+    bar = _bar(options, getattr(learner, "max_trees", 1))
+    learner.fit(X.rows(kept), labels[kept].astype(str), **({"progress": bar} if bar else {}))
+    ensemble: Ensemble = learner.ensemble_
+    if bar:
+        print(file=sys.stderr)
+    report = _report(ensemble, X.rows(test), labels[test].astype(str), options) if held else "no rows held out to measure on"
+    dump(ensemble, options.out)
+    return f"{report}\n\nwritten to {options.out}"
+
+
+def _label(value: Any) -> str:
+    if value is None or value != value:
+        raise ValueError("some rows have no label: every row needs one")
+    return str(int(value)) if isinstance(value, float) and value == int(value) else str(value)
+
+
+def _learner(options: argparse.Namespace, costs: CostModel | None) -> Any:
+    kind = LEARNERS[options.learner]
+    known = {name: p.default for name, p in inspect.signature(kind).parameters.items()}
+    settings: dict[str, Any] = {"costs": costs, "n_jobs": options.jobs, "random_state": options.seed}
+    if options.budget is not None:
+        if "budget" not in known:
+            raise ValueError(f"{options.learner} takes no budget: leave --budget out, or use budget-forest")
+        settings["budget"] = options.budget
+    for given in options.set or []:
+        name, equals, text = given.partition("=")
+        if not equals or name not in known or name in OWN:
+            allowed = ", ".join(name for name in known if name not in OWN)
+            raise ValueError(f"--set {given}: expected NAME=VALUE, where {options.learner} knows {allowed}")
+        settings[name] = [_value(part) for part in text.split(",")] if "," in text else _value(text)
+    return kind(**settings)
+
+
+def _value(text: str) -> Any:
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return {"none": None, "true": True, "false": False}.get(text.lower(), text)
+
+
+def _bar(options: argparse.Namespace, most: int) -> Callable[[float, int, float], None] | None:
+    """A line on a terminal that shows trees, mean cost so far and the budget."""
+    if options.learner != "budget-forest" or not sys.stderr.isatty():
+        return None
+
+    def show(alpha: float, trees: int, cost: float) -> None:
+        done = "#" * round(24 * trees / most)
+        spent = "" if cost != cost else f", mean cost {cost:,.2f}" + (f" of {options.budget:,.2f}" if options.budget is not None else "")
+        print(f"\r[{done:24}] {trees}/{most} trees, alpha {alpha:g}{spent}   ", end="", file=sys.stderr, flush=True)
+
+    return show
+
+
+def _report(ensemble: Ensemble, X: Columns, y: Any, options: argparse.Namespace) -> str:
+    codes = read_table(X, schema=ensemble.schema).codes
+    found = acquire(ensemble, codes, n_jobs=options.jobs)
+    use = found.acquired.mean(axis=0)
+    most = np.argsort(-use, kind="stable")[:8]
+    lines = [
+        f"{len(ensemble)} trees, measured on {len(y):,} rows the learner never saw",
+        "",
+        f"  error        {np.mean(found.labels != y):.4f}   (always the commonest class: {1 - max(np.mean(y == c) for c in set(y)):.4f})",
+        f"  mean cost    {found.cost.mean():,.2f}",
+        f"  max cost     {found.cost.max():,.2f}   (everything: {ensemble.costs.total(ensemble.costs.features):,.2f})",
+        "",
+        "  asked of     feature                    cost",
+        *(f"  {100 * use[i]:7.1f} %    {ensemble.schema.names[i]:24} {ensemble.costs.prices[i].cost:>8,.2f}" for i in most if use[i] > 0),
+    ]
+    if options.plot:
+        limits = np.unique(np.quantile(found.cost, np.linspace(0, 1, 12)).round(6))
+        curves = {
+            "number of trees": by_trees(ensemble, codes, y, n_jobs=options.jobs),
+            "hard budgets": by_budget(ensemble, codes, y, limits),
+        }
+        plot(curves, options.plot, f"{options.learner}: error against cost on {len(y):,} held-out rows")
+    return "\n".join(lines)
+
+
+def predict(options: argparse.Namespace) -> str:
+    """Label, cost and features bought of every row of a table."""
+    ensemble = load(options.model)
+    table = read_csv(options.data).only(ensemble.schema.names)
+    found = acquire(ensemble, read_table(table, schema=ensemble.schema).codes, options.budget)
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["row", "label", "cost", "features"])
+    for r in range(len(table)):
+        bought = [name for name, got in zip(ensemble.schema.names, found.acquired[r], strict=True) if got]
+        writer.writerow([r, found.labels[r], f"{found.cost[r]:.6f}".rstrip("0").rstrip("."), " ".join(bought)])
+    return text.getvalue().rstrip("\n")
+
+
+def show(options: argparse.Namespace) -> str:
+    """A model file's settings and prices, or one of its trees."""
+    ensemble = load(options.model)
+    return ensemble.text(options.tree) if options.tree is not None else _summary(ensemble)
+
+
+def _summary(ensemble: Ensemble) -> str:
+    lines = [
+        f"{len(ensemble)} trees, {len(ensemble.flat.feature):,} nodes" + (f", grown by {ensemble.learner}" if ensemble.learner else ""),
+        f"vote {ensemble.vote}, order {ensemble.order}, stop {ensemble.stop}",
+        f"classes: {', '.join(map(str, ensemble.classes[:12]))}" + (", ..." if len(ensemble.classes) > 12 else ""),
+        "",
+        f"{'feature':24} {'kind':12} {'cost':>10} {'in group':>10}  group",
+    ]
+    for feature, price in zip(ensemble.schema.features, ensemble.costs.prices, strict=True):
+        inside = "" if price.cost_in_group is None else f"{price.cost_in_group:,.2f}"
+        unused = "" if feature.name in ensemble.used else "  (no tree asks for it)"
+        lines.append(f"{feature.name:24} {feature.kind:12} {price.cost:>10,.2f} {inside:>10}  {price.group or ''}{unused}".rstrip())
+    return "\n".join(lines)
