@@ -22,8 +22,11 @@ from sklearn.ensemble import RandomForestClassifier
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from models import BudgetForestClassifier, CostModel, GreedyTreeClassifier, Price, acquire
+from models import BudgetForestClassifier, CostModel, Feature, GreedyTreeClassifier, Price, Schema, acquire
+from models.binning import Binning
+from models.criteria import criterion, impurity
 from models.curves import Point, by_trees, frontier, plot
+from models.grower import Grower
 from tests.converting import from_sklearn
 
 TRAIN, VALID = 36_603, 15_688
@@ -225,7 +228,31 @@ def speed(folder: Path, report: dict, rounds: int = 3) -> None:
             )
         report[f"two_threads {rows}"] = round(median["ours", 1] / median["ours", 2], 2)
         print(f"  two threads {report[f'two_threads {rows}']} times one")
+        report[f"two_threads growing {rows}"] = growing_only(part_X, part_y, trees)
+        print(f"  growing alone, without reading, binning and measuring: {report[f'two_threads growing {rows}']}")
         memory(X[order], y[order], rows, trees, report)
+
+
+def growing_only(X: np.ndarray, y: np.ndarray, trees: int) -> float:
+    """How much faster two threads grow than one."""
+    schema = Schema(Feature(f"x{i}") for i in range(X.shape[1]))
+    binning = Binning.of(X, schema)
+    labels = np.unique(y, return_inverse=True)[1].astype(np.int32)
+    grower = Grower(
+        binning.apply(X, labels, schema),
+        binning,
+        schema,
+        CostModel.of(None, schema.names),
+        criterion(impurity("threshold-pairs", labels.max() + 1)),
+        np.ones(len(X)),
+        int(labels.max()) + 1,
+        0,
+    )
+    ratios = []
+    for _ in range(3):
+        one = seconds(lambda: list(grower.trees(trees, 1)))
+        ratios.append(one / seconds(lambda: list(grower.trees(trees, 2))))
+    return round(statistics.median(ratios), 2)
 
 
 MEMORY = """

@@ -33,22 +33,24 @@ def acquire(
     budget: float | None = None,
     *,
     confidence: float | None = None,
+    to_leaves: bool = False,
     n_jobs: int | None = None,
 ) -> Acquisition:
     """Drive every row of a table of codes (nan: missing) to the end of its session.
 
     A missing cell is an unavailable answer: it is asked for and costs nothing. `budget` is a hard limit per row. The same as `decide` step
-    by step; `n_jobs` threads share the rows (None: 1, -1: all cores).
+    by step; `to_leaves` walks every tree to its end, whatever the ensemble's stop; `n_jobs` threads share the rows (None: 1, -1: all).
     """
     table = codes_of(ensemble, X)
     rows, classes = len(table), len(ensemble.classes)
     labels, costs = np.empty(rows, np.int32), np.empty(rows, np.int64)
     probabilities, acquired = np.empty((rows, classes)), np.zeros((rows, len(ensemble.schema)), np.bool_)
     limit, sure = _remaining(budget, 0), _confidence(confidence)
+    forest = ensemble.served._replace(until_leaf=True) if to_leaves else ensemble.served
 
     def work(part: slice) -> None:
         acquiring.acquire(
-            ensemble.served,
+            forest,
             ensemble.prices,
             table[part],
             limit,

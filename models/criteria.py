@@ -27,8 +27,8 @@ def impurity(
     threshold-pairs   equation (11) with `alpha`
     clipped-pairs     the same without the last term, as in their appendix
     powers            equation (14) with `power`
-    polynomial        equation (13) with `terms`, pairs of a factor and one exponent per class; by default, for every two classes i and j, all
-                      n_i^a n_j^b with a + b = `power`
+    polynomial        equation (13) with `terms`, pairs of a factor and one exponent per class; by default, for every two
+                      classes i and j, all n_i^a n_j^b with a + b = `power`
     """
     if name not in IMPURITIES:
         raise ValueError(f"impurity is {name!r}: expected one of {', '.join(map(repr, IMPURITIES))}")

@@ -84,7 +84,8 @@ def precision_at_5(relevance: Sequence[float], relevant: Sequence[bool], query: 
 
 
 def plot(curves: Mapping[str, Sequence[Point]], path: str | Path, title: str = "", unit: str = "mean cost per case") -> None:
-    """Draw error against mean cost, one line per name; the ending of `path` says whether PNG or SVG."""
+    """Draw error against mean cost: every point, and a line through those that none of the same name beats. The ending of `path` says
+    whether PNG or SVG."""
     try:
         from matplotlib.figure import Figure
     except ImportError:
@@ -94,7 +95,9 @@ def plot(curves: Mapping[str, Sequence[Point]], path: str | Path, title: str = "
     figure = Figure(figsize=(7, 4.5), layout="constrained")
     axes = figure.subplots()
     for name, points in curves.items():
-        axes.plot([p.mean_cost for p in points], [p.error for p in points], marker="o", markersize=3.5, linewidth=1.3, label=name)
+        best = frontier(points)
+        (line,) = axes.plot([p.mean_cost for p in best], [p.error for p in best], marker="o", markersize=4, linewidth=1.4, label=name)
+        axes.plot([p.mean_cost for p in points], [p.error for p in points], "o", markersize=3, alpha=0.35, color=line.get_color())
     axes.set_xlabel(unit)
     axes.set_ylabel("error")
     axes.set_title(title, fontsize=11)

@@ -41,9 +41,14 @@ class Grower:
         weights = self.weights
         if self.bootstrap:
             rows = len(weights)
-            picks = np.random.default_rng(entropy).integers(0, rows, rows)
+            picks = np.random.default_rng(entropy).integers(0, rows, rows, dtype=np.int32)
             weights = weights * np.bincount(picks, minlength=rows)
-        grown = grow(self.bins, weights, self.criterion, self._fees(), self.classes, int(entropy.generate_state(1, np.uint64)[0] >> 1))
+            del picks
+        nodes, children, *grown = grow(
+            self.bins, weights, self.criterion, self._fees(), self.classes, int(entropy.generate_state(1, np.uint64)[0] >> 1)
+        )
+        for k, size in enumerate((nodes,) * 6 + (children,) * 2):
+            grown[k] = grown[k][:size].copy()  # one at a time, so that no two whole copies are held
         return self._tree(*grown)
 
     def trees(self, most: int, n_jobs: int = 1) -> Iterator[Tree]:

@@ -51,13 +51,13 @@ class Work(NamedTuple):
 def grow(bins, row_weights, criterion, fees, classes, seed):
     """Grow one tree on the rows of positive weight.
 
-    Gives per node: feature, cut (last bin on the left), missing child, first and number of children, class counts; and the list of children
-    with the bin each stands for.
+    Gives the number of nodes and of children; per node: feature, cut (last bin on the left), missing child, first and number of children,
+    class counts; and the list of children with the bin each stands for. The arrays are longer than they need to be.
     """
     chosen = np.flatnonzero(row_weights > 0).astype(np.int32)
     features, size = len(bins.sizes), len(chosen)
     cells = int(bins.offsets[-1] + bins.sizes[-1] + 1) if features else 0
-    slots = 6  # histograms that may wait; a node that finds none counts its own
+    slots = 4  # histograms that may wait; a node that finds none counts its own
     widest = int(bins.sizes.max()) + 1 if features else 1
     work = Work(
         chosen,
@@ -102,7 +102,7 @@ def grow(bins, row_weights, criterion, fees, classes, seed):
             continue
         outcomes, some_missing = part(bins, best, best_bin, goes_left, begin[i], end[i], work)
         if nodes + outcomes > len(feature):
-            room = 2 * len(feature) + outcomes
+            room = len(feature) * 3 // 2 + outcomes
             feature, cut, missing = longer(feature, room, LEAF), longer(cut, room, 0), longer(missing, room, NONE)
             first, many, parent = longer(first, room, 0), longer(many, room, 0), longer(parent, room, NONE)
             begin, end, slot = longer(begin, room, 0), longer(end, room, 0), longer(slot, room, NONE)
@@ -137,16 +137,7 @@ def grow(bins, row_weights, criterion, fees, classes, seed):
             dead[k] = work.dead
         frees = hand_down(bins, row_weights, begin, end, slot, i, nodes - outcomes, nodes, biggest, smallest, free, frees, work)
         depth = push_all(stack, depth, nodes - outcomes, nodes, biggest, smallest)
-    return (
-        feature[:nodes].copy(),
-        cut[:nodes].copy(),
-        missing[:nodes].copy(),
-        first[:nodes].copy(),
-        many[:nodes].copy(),
-        values[:nodes].copy(),
-        child[:children].copy(),
-        child_bin[:children].copy(),
-    )
+    return nodes, children, feature, cut, missing, first, many, values, child, child_bin
 
 
 @kernel
@@ -230,7 +221,7 @@ def search(bins, row_weights, criterion, begin, end, totals, slot, i, free, free
                     while is_empty(cells, after):
                         after += 1
                     if own == NONE and sorted_:  # from places in the sorted list to codes
-                        bin_, after = np.int64(work.order[bin_]), np.int64(work.order[after])
+                        bin_, after = int(work.order[bin_]), int(work.order[after])
                     bin_ = (bin_ + after - 1) // 2  # halfway between the two sides
                 best, best_risk, best_bin, best_left = f, risk, bin_, left
     return best, best_bin, best_left, frees

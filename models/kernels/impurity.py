@@ -1,7 +1,7 @@
 """How mixed a set of cases is, from its class counts: the admissible impurities of Nan, Wang and Saligrama (2015).
 
-All are zero for a single class, grow with the set (monotone) and grow faster the larger it is (supermodular): what their bound on the cost of
-a greedy tree needs, and what entropy and Gini lack.
+All are zero for a single class, grow with the set (monotone) and grow faster the larger it is (supermodular): what their bound on the
+cost of a greedy tree needs, and what entropy and Gini lack.
 """
 
 from typing import NamedTuple

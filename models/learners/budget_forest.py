@@ -38,7 +38,7 @@ class BudgetForestClassifier(GreedyLearner):
     power, terms : of the last two; see `models.criteria.impurity`
     split : "minimax" or "expected", the mean impurity of the outcomes instead of the worst
     stumps : "exact", every cut of the bins; or "random", 80, 40 or 20 per feature as in section 3
-    price : "constant", the paper's c(t); or "path", where what is bought on the path costs next to nothing and entered groups their price inside
+    price : "constant", the paper's c(t); or "path", where what the path has bought is next to free
     order, stop : how the forest asks and when it stops, as in `Ensemble`
 
     Examples

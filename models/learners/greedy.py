@@ -127,21 +127,22 @@ class GreedyLearner(Learner):
         self, prepared: Prepared, rows: Rows, trees: Sequence[Tree | Leaf], vote: Any, learner: str, metrics: dict[str, float]
     ) -> None:
         """Set what a fit leaves behind."""
-        settings: dict[str, Any] = {"classes": self.classes_.tolist(), "vote": vote, "order": self.order, "learner": learner}
         parameters = {name: _plain(value) for name, value in self.get_params().items() if name not in ("costs", "categorical", "n_jobs")}
         known = {name: value for name, value in metrics.items() if np.isfinite(value)}
-        whole = Ensemble.of(trees, prepared.schema, prepared.costs, stop="leaf", **settings)
-        walked = acquire(whole, rows.codes, n_jobs=self.n_jobs)
-        self.expected_cost_ = float(np.average(walked.cost, weights=rows.weights))
         self.ensemble_ = Ensemble.of(
             trees,
             prepared.schema,
             prepared.costs,
+            classes=self.classes_.tolist(),
+            vote=vote,
+            order=self.order,
             stop=self.stop,
+            learner=learner,
             parameters=parameters,
             metrics={"held_out": known} if known else {},
-            **settings,
         )
+        walked = acquire(self.ensemble_, rows.codes, to_leaves=True, n_jobs=self.n_jobs)
+        self.expected_cost_ = float(np.average(walked.cost, weights=rows.weights))
 
 
 class GreedyTreeClassifier(GreedyLearner):
