@@ -82,20 +82,21 @@ def grow(bins, row_weights, criterion, fees, classes, seed):
     feature, cut, missing = np.full(room, LEAF, np.int32), np.zeros(room, np.int32), np.full(room, NONE, np.int32)
     first, many, parent = np.zeros(room, np.int64), np.zeros(room, np.int32), np.full(room, NONE, np.int32)
     begin, end, slot = np.zeros(room, np.int32), np.zeros(room, np.int32), np.full(room, NONE, np.int32)
-    values = np.zeros((room, classes))
+    totals = np.zeros(classes)
     child, child_bin = np.zeros(room, np.int32), np.zeros(room, np.int32)
     stack, free = np.zeros(64, np.int32), np.arange(slots).astype(np.int32)
     dead = np.zeros((64, features), np.bool_)  # beside the stack
     nodes, children, depth, frees = 1, 0, 1, slots if size > SMALL else 0
     end[0] = size
-    count_classes(bins, row_weights, work.rows, 0, size, values[0])
     while depth:
         depth -= 1
         i = stack[depth]
         work.dead[:] = dead[depth]
         set_fees(bins, fees, feature, parent, i, work.fees)
+        totals[:] = 0.0
+        count_classes(bins, row_weights, work.rows, begin[i], end[i], totals)
         best, best_bin, goes_left, frees = search(
-            bins, row_weights, criterion, begin[i], end[i], values[i], slot, i, free, frees, work, scratch
+            bins, row_weights, criterion, begin[i], end[i], totals, slot, i, free, frees, work, scratch
         )
         if best == NONE:
             frees = release(slot, i, free, frees)
@@ -107,9 +108,6 @@ def grow(bins, row_weights, criterion, fees, classes, seed):
             first, many, parent = longer(first, room, 0), longer(many, room, 0), longer(parent, room, NONE)
             begin, end, slot = longer(begin, room, 0), longer(end, room, 0), longer(slot, room, NONE)
             child, child_bin = longer(child, room, 0), longer(child_bin, room, 0)
-            taller = np.zeros((room, classes))
-            taller[:nodes] = values[:nodes]
-            values = taller
         feature[i], cut[i], first[i], many[i] = best, best_bin, children, outcomes
         place, biggest, smallest = begin[i], nodes, nodes
         for b in range(257):
@@ -117,7 +115,6 @@ def grow(bins, row_weights, criterion, fees, classes, seed):
                 continue
             child[children], child_bin[children] = nodes, b
             begin[nodes], end[nodes], parent[nodes] = place, place + work.counts[b], i
-            count_classes(bins, row_weights, work.rows, begin[nodes], end[nodes], values[nodes])
             if end[nodes] - begin[nodes] > end[biggest] - begin[biggest]:
                 biggest = nodes
             if end[nodes] - begin[nodes] < end[smallest] - begin[smallest]:
@@ -125,7 +122,9 @@ def grow(bins, row_weights, criterion, fees, classes, seed):
             place = end[nodes]
             nodes += 1
             children += 1
-        missing[i] = missing_way(bins.categorical[best], some_missing, goes_left, child, first[i], outcomes, values)
+        missing[i] = missing_way(
+            bins.categorical[best], some_missing, goes_left, child, first[i], outcomes, row_weights, work.rows, begin, end
+        )
         if smallest == biggest:
             smallest = nodes - 1 if biggest != nodes - 1 else nodes - outcomes
         if depth + outcomes > len(stack):
@@ -137,6 +136,12 @@ def grow(bins, row_weights, criterion, fees, classes, seed):
             dead[k] = work.dead
         frees = hand_down(bins, row_weights, begin, end, slot, i, nodes - outcomes, nodes, biggest, smallest, free, frees, work)
         depth = push_all(stack, depth, nodes - outcomes, nodes, biggest, smallest)
+    values = np.zeros((nodes, classes))  # only now: while growing, room for nodes to come would double it
+    for i in range(nodes - 1, -1, -1):
+        if feature[i] == LEAF:
+            count_classes(bins, row_weights, work.rows, begin[i], end[i], values[i])
+        if parent[i] != NONE:
+            values[parent[i]] += values[i]
     return nodes, children, feature, cut, missing, first, many, values, child, child_bin
 
 
@@ -333,14 +338,17 @@ def part(bins, f, cut, goes_left, begin, end, work):
 
 
 @inlined
-def missing_way(categorical, some_missing, goes_left, child, first, outcomes, values):
+def missing_way(categorical, some_missing, goes_left, child, first, outcomes, row_weights, rows, begin, end):
     """Where missing goes: the side that scored better, its own outcome, or the bigger child where training had none missing."""
     if some_missing:
         return child[first] if goes_left and not categorical else child[first + outcomes - 1]
-    heaviest = child[first]
-    for k in range(first + 1, first + outcomes):
-        if values[child[k]].sum() > values[heaviest].sum():
-            heaviest = child[k]
+    heaviest, most = child[first], -1.0
+    for k in range(first, first + outcomes):
+        weight = 0.0
+        for r in range(begin[child[k]], end[child[k]]):
+            weight += row_weights[np.uint32(rows[r])]
+        if weight > most:
+            heaviest, most = child[k], weight
     return heaviest
 
 
