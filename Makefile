@@ -1,6 +1,7 @@
 .DEFAULT_GOAL := help
 .PHONY: help run test test-slow test-nojit check bench lock
 PYTHON ?= python3
+DATA ?= ../shared/data
 PY := .venv/bin/python
 
 help: ## this list
@@ -31,8 +32,9 @@ check: .venv/.installed ## ruff, mypy, import-linter
 	.venv/bin/mypy
 	.venv/bin/lint-imports
 
-bench: .venv/.installed ## every benchmark, each beside something outside
-	for script in benchmarks/*.py; do $(PY) $$script || exit 1; done
+bench: .venv/.installed ## every benchmark, each beside something outside (DATA=folder of tables)
+	$(PY) benchmarks/decide.py
+	$(PY) benchmarks/budget_forest.py --data $(DATA)
 
 lock: .venv/.installed ## resolve the dependencies again
 	.venv/bin/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-emit-find-links --no-annotate --no-header pyproject.toml -o requirements.lock

@@ -3,12 +3,13 @@
 from models.acquire import acquire, predict
 from models.decide import decide
 from models.ensemble import Ensemble
+from models.learners.budget_forest import BudgetForestClassifier
 from models.schema import Feature, Schema
 from models.tree import Leaf, Split
 
 
-def warm_up() -> None:
-    """Run a tiny ensemble of every vote through everything. 20 s where nothing is compiled yet, half a second where all is cached."""
+def warm_up(training: bool = False) -> None:
+    """Run a tiny ensemble through everything, and grow one if `training`. A minute where nothing is compiled yet, half a second from the cache."""
     schema = Schema([Feature("size"), Feature("colour", "categorical", ("red", "green"))])
     tree = Split(
         "size",
@@ -24,3 +25,5 @@ def warm_up() -> None:
         decide(ensemble, {"size": 2.0})
         acquire(ensemble, [[2.0, 1.0]])
         predict(ensemble, [[2.0, 1.0]])
+    if training:
+        BudgetForestClassifier(max_trees=1, random_state=0).fit([[0.0], [1.0]], ["a", "b"])
