@@ -9,7 +9,7 @@ from models.tree import Leaf, Split
 
 
 def warm_up(training: bool = False) -> None:
-    """Run a tiny ensemble through everything, and grow one if `training`. A minute where nothing is compiled yet, half a second from the cache."""
+    """Run a tiny ensemble through everything, and grow one if `training`: a minute the first time, half a second from the cache."""
     schema = Schema([Feature("size"), Feature("colour", "categorical", ("red", "green"))])
     tree = Split(
         "size",
