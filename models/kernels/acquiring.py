@@ -34,6 +34,7 @@ class Trails(NamedTuple):
     ends: NDArray[np.int32]  # per tree: the depth of its end
     at: NDArray[np.int64]  # per tree: where on its way it stands
     active: NDArray[np.uint32]  # the trees that are still walking
+    last: NDArray[np.uint32]  # per tree: the node it has come to, where only the end matters
     met: NDArray[np.bool_]  # per feature: on some tree's way
     leads: NDArray[np.int64]  # per tree: what it adds to the lead of the label over the rival
     answered: NDArray[np.bool_]  # per feature
@@ -51,6 +52,7 @@ def new_trails(forest):
         np.empty(forest.trail[-1], np.int32),
         np.empty(trees, np.int32),
         np.empty(trees, np.int64),
+        np.empty(trees, np.uint32),
         np.empty(trees, np.uint32),
         np.empty(features, np.bool_),
         np.empty(trees, np.int64),
@@ -84,13 +86,13 @@ def acquire_rows(forest, prices, rows, budget, confidence, case, trails, labels,
     order_free = forest.until_leaf and budget == UNLIMITED and confidence > 1.0 and prices.order_free
     for r in range(len(rows)):
         row = rows[r]
-        walk_abreast(forest, row, trails)
         case.state[:] = 0
         case.entered[:] = False
         if order_free:
+            walk_to_ends(forest, row, trails, case.position)
             costs[r] = buy_all(prices, case, row, trails, acquired[r])
-            go_to_ends(case, trails)
         else:
+            walk_abreast(forest, row, trails)
             costs[r] = ask_along(forest, prices, case, row, budget, confidence, trails, acquired[r])
         tally(forest, case.position, case.totals)
         labels[r] = elect(forest, case.totals, probabilities[r])
@@ -113,17 +115,46 @@ def predict(forest, rows, labels, probabilities):
 @inlined
 def predict_rows(forest, rows, trails, position, totals, labels, probabilities):
     for r in range(len(rows)):
-        walk_abreast(forest, rows[r], trails)
-        for t in range(len(position)):
-            position[t] = trails.nodes[trails.start[t] + trails.ends[t]]
+        walk_to_ends(forest, rows[r], trails, position)
         tally(forest, position, totals)
         labels[r] = elect(forest, totals, probabilities[r])
 
 
 @inlined
-def go_to_ends(case, trails):
-    for t in range(len(case.position)):
-        case.position[t] = trails.nodes[trails.start[t] + trails.ends[t]]
+def walk_to_ends(forest, row, trails, position):
+    """Every tree one step at a time to its end, where only that matters and what was met on the way; fills `position`."""
+    if is_plain(forest, row):
+        run_on(forest, True, row, trails)
+    else:
+        run_on(forest, False, row, trails)
+    for t in range(len(position)):
+        position[t] = trails.last[t]
+
+
+@inlined
+def run_on(forest, plain, row, trails):
+    last, active = trails.last, trails.active
+    trails.met[:] = False
+    count = len(forest.roots)
+    for t in range(count):
+        last[t] = forest.roots[t]
+        active[t] = t
+    while count:
+        left = 0
+        for k in range(count):
+            t = active[k]
+            i = last[t]
+            feature = forest.nodes[i]["feature"]
+            if feature < 0:
+                continue
+            trails.met[np.uint64(feature)] = True
+            child = step(forest, plain, i, row[np.uint64(feature)])
+            if not plain and child < 0:
+                continue
+            last[t] = child
+            active[left] = t
+            left += 1
+        count = left
 
 
 @inlined
@@ -138,7 +169,6 @@ def walk_abreast(forest, row, trails):
 @inlined
 def walk_on(forest, plain, row, trails):
     start, nodes, asks, active = trails.start, trails.nodes, trails.asks, trails.active
-    trails.met[:] = False
     count = len(forest.roots)
     for t in range(count):
         nodes[start[t]] = forest.roots[t]
@@ -155,7 +185,6 @@ def walk_on(forest, plain, row, trails):
             if feature < 0:
                 trails.ends[t] = depth
                 continue
-            trails.met[np.uint64(feature)] = True
             child = step(forest, plain, i, row[np.uint64(feature)])
             if not plain and child < 0:  # noted behind the node, which is where the tree stays
                 nodes[here + np.uint64(1)] = i
