@@ -14,7 +14,7 @@ from models.decide import _confidence, _remaining
 from models.ensemble import Ensemble
 from models.kernels import acquiring
 
-BLOCK = 1024  # rows a thread takes at a time: 5 ms of work, against 30 us for handing it over
+BLOCK = 1024  # rows a thread takes at a time: some milliseconds of work
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,13 +93,20 @@ def in_threads(work: Callable[[slice], None], rows: int, n_jobs: int | None) -> 
 
     Not numba's prange: its default threading layer aborts the process when two callers enter at once, as two requests would.
     """
-    threads = max(1, (os.cpu_count() or 1) + 1 + n_jobs if n_jobs is not None and n_jobs < 0 else n_jobs or 1)
-    if threads == 1 or rows <= BLOCK:
+    count = threads(n_jobs)
+    if count == 1 or rows <= BLOCK:
         work(slice(0, rows))
         return
-    with ThreadPoolExecutor(threads) as pool:
+    with ThreadPoolExecutor(count) as pool:
         for _ in pool.map(work, _blocks(rows)):
             pass
+
+
+def threads(n_jobs: int | None) -> int:
+    """How many threads: None is 1, -1 all cores, -2 all but one."""
+    if n_jobs is not None and (isinstance(n_jobs, bool) or not isinstance(n_jobs, (int, np.integer)) or n_jobs == 0):
+        raise ValueError(f"n_jobs is {n_jobs!r}: expected None or a whole number other than 0")
+    return max(1, (os.cpu_count() or 1) + 1 + n_jobs) if n_jobs is not None and n_jobs < 0 else int(n_jobs or 1)
 
 
 def _blocks(rows: int) -> Iterator[slice]:

@@ -134,7 +134,7 @@ def _encode(ensemble: Ensemble, answers: Mapping[str, Value], bought: Collection
     codes, states = (
         [0.0] * len(schema),
         bytearray(len(schema)),
-    )  # a list and bytes: an element of an array costs five times as much to set
+    )  # a list and bytes: cheaper to set one by one than an array
     known = ANSWERED | BOUGHT if bought is None else ANSWERED
     if answers.__class__ is not dict and not isinstance(answers, Mapping):
         raise TypeError(f"answers is {shown(answers)}: expected a mapping of feature names to values")

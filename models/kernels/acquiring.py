@@ -214,10 +214,10 @@ def buy_all(prices, case, row, trails, acquired):
 def ask_along(forest, prices, case, row, budget, confidence, trails, acquired):
     """Ask and buy until the decision is to stop; leaves `case` where it stands then, and gives what was spent."""
     fixed = prices.groups == 0 and budget == UNLIMITED
-    count = line_up_all(forest, prices, case, trails)
     label, rival, lead = NONE, NONE, np.int64(0)
     if not forest.until_leaf:
         label = label_at_ends(forest, case, trails)
+    count = line_up_all(forest, prices, case, trails)
     spent = np.int64(0)
     while count:
         if not forest.until_leaf and (rival == NONE or beats(forest, label, rival, lead)):
@@ -261,15 +261,10 @@ def line_up_all(forest, prices, case, trails):
 
 @inlined
 def label_at_ends(forest, case, trails):
-    """The label once all is known."""
-    case.totals[:] = 0.0
+    """The label once all is known; leaves every tree at its end."""
     for t in range(len(trails.ends)):
-        i = trails.nodes[trails.start[t] + trails.ends[t]]
-        if forest.labels_vote:
-            case.totals[forest.label[i]] += forest.weights[t]
-        else:
-            for c in range(len(case.totals)):
-                case.totals[c] += forest.weights[t] * forest.values[i, c]
+        case.position[t] = trails.nodes[trails.start[t] + trails.ends[t]]
+    tally(forest, case.position, case.totals)
     return elect(forest, case.totals, case.probabilities)
 
 

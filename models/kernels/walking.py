@@ -23,7 +23,7 @@ NODE = np.dtype(
 
 
 class Forest(NamedTuple):
-    """An ensemble as kernels read it. Passing it as one tuple costs 2.6 us a call, its parts one by one 1.7."""
+    """An ensemble as kernels read it. As one tuple: a dozen parts cost 2.6 us a call together, 1 to 1.7 one by one."""
 
     nodes: NDArray[np.void]  # NODE, all trees
     children: NDArray[np.int32]  # the child table of the categorical splits

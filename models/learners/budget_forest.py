@@ -7,8 +7,9 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
+from models.acquire import threads
 from models.costs import millionths, money
-from models.learners.greedy import GreedyLearner, Prepared, Rows, threads
+from models.learners.greedy import GreedyLearner, Prepared, Rows
 from models.tree import Leaf, Tree
 
 Progress = Callable[[float, int, float], None]

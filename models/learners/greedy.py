@@ -1,6 +1,5 @@
 """GreedyTree: the subroutine of Algorithm 1 in Nan, Wang, Saligrama, Feature-Budgeted Random Forest (2015); and what its forest shares."""
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Self
@@ -8,7 +7,7 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from models.acquire import acquire
+from models.acquire import acquire, threads
 from models.binning import Binning
 from models.costs import CostModel
 from models.criteria import criterion, impurity
@@ -223,13 +222,6 @@ def seed_of(random_state: Any) -> int:
     if isinstance(random_state, bool) or not isinstance(random_state, (int, np.integer)) or random_state < 0:
         raise ValueError(f"random_state is {random_state!r}: expected None, a whole number of at least 0, a RandomState or a Generator")
     return int(random_state)
-
-
-def threads(n_jobs: int | None) -> int:
-    """How many threads: None is 1, -1 all cores, -2 all but one."""
-    if n_jobs is not None and (isinstance(n_jobs, bool) or not isinstance(n_jobs, (int, np.integer)) or n_jobs == 0):
-        raise ValueError(f"n_jobs is {n_jobs!r}: expected None or a whole number other than 0")
-    return max(1, (os.cpu_count() or 1) + 1 + n_jobs) if n_jobs is not None and n_jobs < 0 else int(n_jobs or 1)
 
 
 def _plain(value: Any) -> Any:
