@@ -1,1 +1,1 @@
-"""Alembic migrations of the store, dated, one file each."""
+"""Alembic migrations, one dated file per change under versions/; service/store/migrating.py runs them."""

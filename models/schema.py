@@ -6,7 +6,8 @@ A code is a float: the number itself, the position of a category, or nan where t
 import math
 import numbers
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -110,8 +111,11 @@ class Schema:
         try:
             return self.index[name]
         except (KeyError, TypeError):
-            shown = ", ".join(repr(known) for known in self.names[:12]) + (f", ... ({len(self):,} in all)" if len(self) > 12 else "")
-            raise ValueError(f"no feature {name!r}: the features are {shown or 'none'}") from None
+            raise ValueError(self._no_feature(name)) from None
+
+    def _no_feature(self, name: object) -> str:
+        known = ", ".join(repr(known) for known in self.names[:12]) + (f", ... ({len(self):,} in all)" if len(self) > 12 else "")
+        return f"no feature {shown(name)}: the features are {known or 'none'}"
 
     def described_by(self, costs: CostModel) -> "Schema":
         """The same features with the units and questions of a price list where it has them."""
@@ -159,17 +163,36 @@ class Schema:
             raise ValueError(f"{name!r} has no category with the code {code}: codes go from 0 to {len(feature.categories) - 1}")
         return feature.categories[int(code)]  # type: ignore[no-any-return]
 
-    def encode_rows(self, rows: Sequence[Mapping[str, Value]]) -> NDArray[np.float64]:
-        """Rows of raw values by name as a matrix of codes; what a row leaves out is missing."""
+    def encode_rows(self, rows: Sequence[Mapping[str, Value]], only: Collection[str] | None = None) -> NDArray[np.float64]:
+        """Rows of raw values by name as a matrix of codes; what a row leaves out is missing. `only` these features are looked at."""
         table = np.full((len(rows), len(self)), np.nan)
+        known = self.index.keys()
         for r, row in enumerate(rows):
-            for name, value in row.items():
-                try:
-                    i = self.position(name)
-                    table[r, i] = self.code(i, value)
-                except ValueError as error:
-                    raise ValueError(f"row {r}: {error}") from None
+            if not row.keys() <= known:
+                name = next(name for name in row if name not in known)
+                raise ValueError(f"row {r}: {self._no_feature(name)}")
+        for i, name in enumerate(self.names):
+            if only is None or name in only:
+                self._encode_column(i, [row.get(name) for row in rows], table[:, i])
         return table
+
+    def _encode_column(self, i: int, values: list[Value], column: NDArray[np.float64]) -> None:
+        """Whole columns of plain numbers or of text at once, which is six times as fast; all else one by one."""
+        kinds, codes = set(map(type, values)), self._codes[i]
+        if codes is None and kinds <= {float, int, type(None)}:
+            with suppress(OverflowError):  # whole numbers of hundreds of digits
+                column[:] = values
+                if not np.isinf(column).any() and np.isnan(column).sum() == values.count(None):
+                    return
+        elif codes is not None and kinds <= {str, type(None)}:
+            column[:] = [codes.get(value, -1.0) if value is not None else math.nan for value in values]
+            if not (column < 0).any():
+                return
+        for r, value in enumerate(values):
+            try:
+                column[r] = self.code(i, value)
+            except ValueError as error:
+                raise ValueError(f"row {r}: {error}") from None
 
     def check_codes(self, table: NDArray[np.float64]) -> None:
         """Refuse a matrix of codes of the wrong width, with infinities, or with codes that stand for no category."""

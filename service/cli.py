@@ -10,6 +10,8 @@ from models.learners import LEARNERS
 from service.interview import ask
 from service.local import predict, show, train
 
+DATABASE = "sqlite:///FILE or postgresql://USER:PASSWORD@HOST/NAME (default: FRUGAL_DATABASE, or sqlite:///var/frugal.db)"
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
@@ -19,7 +21,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             result = options.run(options)
         for warning in said:
             print(f"frugal: {warning.message}", file=sys.stderr)
-        print(result)
+        if result:
+            print(result)
         return 0
     except (ValueError, TypeError, IndexError, OSError) as error:
         print(f"frugal: {_one_line(error)}", file=sys.stderr)
@@ -46,7 +49,39 @@ def _parser() -> argparse.ArgumentParser:
     showing.add_argument("model", metavar="FILE")
     showing.add_argument("--tree", type=int, metavar="N", help="print tree N, counted from 0")
     showing.set_defaults(run=show)
+    serving = commands.add_parser("serve", help="run the HTTP service")
+    serving.add_argument("--host", help="address to listen on (default 127.0.0.1)")
+    serving.add_argument("--port", type=int, help="port to listen on (default 8000)")
+    serving.add_argument("--workers", type=int, help="server processes; more than 1 needs PostgreSQL (default 1)")
+    serving.add_argument("--database", metavar="URL", help=DATABASE)
+    serving.set_defaults(run=_serve)
+    migrating = commands.add_parser("migrate", help="bring the database to this release's tables")
+    migrating.add_argument("--database", metavar="URL", help=DATABASE)
+    migrating.add_argument("--example", action="store_true", help="train and publish the heart example too, if there is no such model")
+    migrating.set_defaults(run=_migrate)
     return parser
+
+
+def _serve(options: argparse.Namespace) -> str:
+    from service.serve import serve  # FastAPI and SQLAlchemy take half a second that the other commands need not wait
+
+    return serve(options)
+
+
+def _migrate(options: argparse.Namespace) -> str:
+    from service.config import from_environment
+    from service.example import publish_example
+    from service.store.db import open_database
+    from service.store.migrating import migrate
+
+    settings = from_environment(database=options.database)
+    database = open_database(settings)
+    try:
+        migrate(database)
+        said = f"{settings.shown_database} is at this release's tables"
+        return f"{said}\n{publish_example(database)}" if options.example else said
+    finally:
+        database.close()
 
 
 def _train_options(training: argparse.ArgumentParser) -> None:

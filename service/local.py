@@ -12,10 +12,11 @@ import numpy as np
 
 from models import Ensemble, acquire, dump, load
 from models.costs import CostModel
-from models.curves import by_budget, by_trees, plot
+from models.curves import Point, plot
 from models.learners import LEARNERS
 from models.table import read_table
-from service.reading import Columns, read_csv
+from service.reading import read_csv
+from service.training.measuring import measured
 
 OWN = ("costs", "categorical", "n_jobs", "random_state", "budget")  # parameters that have options of their own
 
@@ -37,7 +38,12 @@ def train(options: argparse.Namespace) -> str:
     ensemble: Ensemble = learner.ensemble_
     if bar:
         print(file=sys.stderr)
-    report = _report(ensemble, X.rows(test), labels[test].astype(str), options) if held else "no rows held out to measure on"
+    report = "no rows held out to measure on"
+    if held:
+        ensemble = measured(ensemble, X.rows(test), labels[test].astype(str), options.jobs)
+        report = _report(ensemble)
+    if held and options.plot:
+        _plot(ensemble, options)
     dump(ensemble, options.out)
     return f"{report}\n\nwritten to {options.out}"
 
@@ -87,29 +93,29 @@ def _bar(options: argparse.Namespace, most: int) -> Callable[[float, int, float]
     return show
 
 
-def _report(ensemble: Ensemble, X: Columns, y: Any, options: argparse.Namespace) -> str:
-    codes = read_table(X, schema=ensemble.schema).codes
-    found = acquire(ensemble, codes, n_jobs=options.jobs)
-    use = found.acquired.mean(axis=0)
-    most = np.argsort(-use, kind="stable")[:8]
-    lines = [
-        f"{len(ensemble)} trees, measured on {len(y):,} rows the learner never saw",
-        "",
-        f"  error        {np.mean(found.labels != y):.4f}   (always the commonest class: {1 - max(np.mean(y == c) for c in set(y)):.4f})",
-        f"  mean cost    {found.cost.mean():,.2f}",
-        f"  max cost     {found.cost.max():,.2f}   (everything: {ensemble.costs.total(ensemble.costs.features):,.2f})",
-        "",
-        "  asked of     feature                    cost",
-        *(f"  {100 * use[i]:7.1f} %    {ensemble.schema.names[i]:24} {ensemble.costs.prices[i].cost:>8,.2f}" for i in most if use[i] > 0),
-    ]
-    if options.plot:
-        limits = np.unique(np.quantile(found.cost, np.linspace(0, 1, 12)).round(6))
-        curves = {
-            "number of trees": by_trees(ensemble, codes, y, n_jobs=options.jobs),
-            "hard budgets": by_budget(ensemble, codes, y, limits),
-        }
-        plot(curves, options.plot, f"{options.learner}: error against cost on {len(y):,} held-out rows")
-    return "\n".join(lines)
+def _report(ensemble: Ensemble) -> str:
+    found = ensemble.metrics
+    most = sorted(found["feature_use"].items(), key=lambda item: -item[1])[:8]
+    return "\n".join(
+        [
+            f"{len(ensemble)} trees, measured on {found['rows']:,} rows the learner never saw",
+            "",
+            f"  error        {found['error']:.4f}   (always the commonest class: {found['commonest_class_error']:.4f})",
+            f"  mean cost    {found['mean_cost']:,.2f}",
+            f"  max cost     {found['max_cost']:,.2f}   (everything: {found['cost_of_everything']:,.2f})",
+            "",
+            "  asked of     feature                    cost",
+            *(f"  {100 * share:7.1f} %    {name:24} {ensemble.costs[name].cost:>8,.2f}" for name, share in most),
+        ]
+    )
+
+
+def _plot(ensemble: Ensemble, options: argparse.Namespace) -> None:
+    by: dict[str, list[Point]] = {"trees": [], "budget": []}
+    for point in ensemble.metrics["curve"]:
+        by[point["by"]].append(Point(**{name: value for name, value in point.items() if name != "by"}))
+    titled = {"number of trees": by["trees"], "hard budgets": by["budget"]}
+    plot(titled, options.plot, f"{options.learner}: error against cost on {ensemble.metrics['rows']:,} held-out rows")
 
 
 def predict(options: argparse.Namespace) -> str:

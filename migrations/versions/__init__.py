@@ -1,0 +1,1 @@
+"""One dated file per change of the tables."""

@@ -1,0 +1,1 @@
+"""The HTTP shell: parse, call, shape; no SQL, no numpy."""

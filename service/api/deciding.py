@@ -1,0 +1,125 @@
+"""Decisions with no session kept: the next question, and whole rows at once."""
+
+import asyncio
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Response
+from pydantic import Field
+
+from models import Ensemble, Stop, acquire
+from service.api.access import Caller, TheSettings, TheVersions
+from service.api.problems import documented
+from service.api.reading import LargeRoute, StrictRoute
+from service.api.sessions import AWAY, SHAPE, Question, ShownModel, ShownPrediction
+from service.api.shapes import Confidence, Items, Known, Money, Reference, Seed, Strict, answers_of, in_millionths
+from service.api.showing import current_prediction, reply, shown_model, shown_money, shown_question
+from service.errors import InvalidRequest, ModelNotFound, WrongAnswer
+from service.registry.cache import Version
+from service.sessions.preview import preview
+
+router = APIRouter(prefix="/v1", tags=["decisions"], route_class=StrictRoute)
+large = APIRouter(prefix="/v1", tags=["decisions"], route_class=LargeRoute)
+
+
+class Next(Strict):
+    """A case as it stands: what is known for free, and what was paid for."""
+
+    model: Reference
+    known: Known | None = None
+    answers: Items | Known | None = Field(None, description="what was bought, in order: items as in a session, or features with values")
+    budget: Money | None = None
+    spent: Money | None = Field(None, description="what was spent so far; by default what the answers cost, in their order")
+    seed: Seed = 0
+    confidence: Confidence | None = None
+
+
+class NextShown(Strict):
+    model: ShownModel
+    status: str
+    seed: int
+    ask: Question | None
+    budget: float | None
+    spent: float
+    remaining: float | None
+    prediction: ShownPrediction
+
+
+class Predict(Strict):
+    """Rows of raw values by feature; what a row leaves out, or null, is unavailable."""
+
+    model: Reference
+    rows: list[dict[str, Any]]
+    budget: Money | None = Field(None, description="a hard limit per row")
+    confidence: Confidence | None = None
+
+
+class RowShown(Strict):
+    label: str
+    probabilities: dict[str, float]
+    cost: float
+    features: list[str]
+
+
+class Predicted(Strict):
+    model: ShownModel
+    rows: list[RowShown]
+
+
+@router.post("/next", response_model=NextShown, responses=documented(*SHAPE, WrongAnswer, ModelNotFound, *AWAY))
+async def next_question(body: Next, caller: Caller, versions: TheVersions) -> Response:
+    """The decision that a session with these answers would come to; nothing is kept."""
+    version = await versions.find(body.model)
+    given = [item.given() for item in body.answers] if isinstance(body.answers, list) else answers_of(body.answers or {})
+    budget, spent = in_millionths(body.budget), in_millionths(body.spent)
+    case = preview(version, body.known or {}, given, budget, spent, body.seed, body.confidence)
+    reason = case.standing.decision.reason if isinstance(case.standing.decision, Stop) else None
+    return reply(
+        {
+            "model": shown_model(version),
+            "status": case.status,
+            "seed": body.seed,
+            "ask": shown_question(version, case.standing),
+            **shown_money(budget, case.spent),
+            "prediction": current_prediction(case.standing, reason),
+        }
+    )
+
+
+@large.post("/predict", response_model=Predicted, responses=documented(*SHAPE, WrongAnswer, ModelNotFound, *AWAY))
+async def predict(body: Predict, caller: Caller, versions: TheVersions, settings: TheSettings) -> Response:
+    """Per row, what a session over it would have said and paid: label, probabilities, cost and features bought."""
+    if len(body.rows) > settings.max_rows:
+        raise InvalidRequest(f"rows: at most {settings.max_rows:,} at once", limit=settings.max_rows)
+    version = await versions.find(body.model)
+    return await asyncio.to_thread(_predicted, version, body.rows, body.budget, body.confidence)
+
+
+def _predicted(version: Version, rows: list[dict[str, Any]], budget: float | None, confidence: float | None) -> Response:
+    ensemble = version.ensemble
+    try:
+        codes = ensemble.schema.encode_rows(rows, ensemble.used)
+    except ValueError as error:
+        raise WrongAnswer(f"{error}.") from None
+    found = acquire(ensemble, codes, budget, confidence=confidence)
+    labels = [str(label) for label in ensemble.classes]
+    names = ensemble.schema.names
+    rows_shown = [
+        {
+            "label": str(label),
+            "probabilities": dict(zip(labels, chances, strict=True)),
+            "cost": cost,
+            "features": [names[i] for i in bought],
+        }
+        for label, chances, cost, bought in zip(
+            found.labels.tolist(), found.probabilities.tolist(), found.cost.tolist(), _bought(ensemble, found.acquired), strict=True
+        )
+    ]
+    return reply({"model": shown_model(version), "rows": rows_shown})
+
+
+def _bought(ensemble: Ensemble, acquired: Annotated[Any, "rows x features"]) -> list[list[int]]:
+    """Per row, the positions of the features bought."""
+    bought: list[list[int]] = [[] for _ in range(len(acquired))]
+    for row, feature in zip(*(axis.tolist() for axis in acquired.nonzero()), strict=True):
+        bought[row].append(feature)
+    return bought

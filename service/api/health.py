@@ -1,0 +1,35 @@
+"""Whether the process lives, and whether it can serve."""
+
+import asyncio
+
+from fastapi import APIRouter, Request, Response
+
+from service.api.access import TheDatabase
+from service.api.problems import documented
+from service.api.showing import reply
+from service.errors import NotReady, Problem
+from service.store.migrating import at_head
+
+router = APIRouter(tags=["health"])
+
+
+@router.get("/livez")
+async def livez() -> Response:
+    """The process answers."""
+    return reply({"status": "alive"})
+
+
+@router.get("/readyz", responses=documented(NotReady))
+async def readyz(request: Request, database: TheDatabase) -> Response:
+    """The database answers, its tables are those of this release, and the kernels are compiled."""
+    checks = {"database": "ok", "migrations": "ok", "kernels": "ok" if request.app.state.warm else "compiling"}
+    try:
+        await request.app.state.ledger.ping()
+        if not await asyncio.to_thread(at_head, database):
+            checks["migrations"] = "not at head: run frugal migrate"
+    except Problem as problem:
+        checks["database"] = problem.slug
+        checks["migrations"] = "unknown"
+    if any(state != "ok" for state in checks.values()):
+        raise NotReady("; ".join(f"{name}: {state}" for name, state in checks.items() if state != "ok"), checks=checks)
+    return reply({"status": "ready", "checks": checks})

@@ -1,0 +1,99 @@
+"""Errors as RFC 9457 problem+json, everywhere: the service's own, FastAPI's, wrong routes and methods, and what nobody expected."""
+
+import json
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+
+from service.errors import Internal, InvalidRequest, MethodNotAllowed, NotFound, Problem
+
+PREFIX = "urn:frugal:problem:"
+log = logging.getLogger("frugal")
+
+
+def install(app: FastAPI) -> None:
+    app.add_exception_handler(Problem, _problem)
+    app.add_exception_handler(RequestValidationError, _misshapen)
+    app.add_exception_handler(HTTPException, _http)
+    app.add_exception_handler(Exception, _unexpected)
+
+
+def respond(problem: Problem, request: Request, headers: Mapping[str, str] | None = None) -> Response:
+    body: dict[str, Any] = {
+        "type": PREFIX + problem.slug,
+        "title": problem.title,
+        "status": problem.status,
+        "detail": problem.detail,
+        "request_id": request.scope.get("request_id"),
+        **problem.more,
+    }
+    given = dict(headers or {})
+    if problem.retry_after is not None:
+        given["Retry-After"] = str(problem.retry_after)
+    return Response(json.dumps(body), problem.status, given, media_type="application/problem+json")
+
+
+def documented(*problems: type[Problem]) -> dict[int | str, dict[str, Any]]:
+    """The `responses=` of a route that can give these."""
+    found: dict[int | str, dict[str, Any]] = {}
+    for problem in problems:
+        entry = found.setdefault(problem.status, {"content": {"application/problem+json": {"schema": SCHEMA}}, "description": ""})
+        entry["description"] = "; ".join(filter(None, [entry["description"], f"{problem.slug}: {problem.title}"]))
+    return found
+
+
+SCHEMA = {
+    "type": "object",
+    "required": ["type", "title", "status", "detail", "request_id"],
+    "properties": {
+        "type": {"type": "string"},
+        "title": {"type": "string"},
+        "status": {"type": "integer"},
+        "detail": {"type": "string"},
+        "request_id": {"type": "string"},
+    },
+}
+
+
+async def _problem(request: Request, error: Exception) -> Response:
+    assert isinstance(error, Problem)
+    if error.__cause__ is not None and error.status >= 500:
+        log.warning("%s: %s", error.slug, error.__cause__)
+    return respond(error, request)
+
+
+async def _misshapen(request: Request, error: Exception) -> Response:
+    """What is wrong and where, never the input itself."""
+    assert isinstance(error, RequestValidationError)
+    faults = [{"where": _where(fault["loc"]), "what": _what(fault)} for fault in error.errors()[:20]]
+    first = faults[0]
+    return respond(InvalidRequest(f"{first['where']}: {first['what']}" if first["where"] else first["what"], errors=faults), request)
+
+
+async def _http(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    if error.status_code == 405:
+        return respond(MethodNotAllowed(f"{request.method} is not a method of this route."), request, error.headers)
+    if error.status_code == 404:
+        return respond(NotFound("There is no such route: see /docs for those there are."), request, error.headers)
+    return respond(InvalidRequest(str(error.detail)), request, error.headers)
+
+
+async def _unexpected(request: Request, error: Exception) -> Response:
+    return respond(Internal("Something is wrong with the service; its log has the details under this request_id."), request)
+
+
+def _where(place: tuple[int | str, ...]) -> str:
+    return ".".join(str(part) for part in place if part not in ("body", "query", "path", "header", "one", "several"))
+
+
+def _what(fault: Mapping[str, Any]) -> str:
+    if fault["type"] == "extra_forbidden":
+        return "there is no such field"
+    if fault["type"] == "missing" and fault["loc"] == ("body",):
+        return "a JSON body is required"
+    return str(fault["msg"]).removeprefix("Value error, ")

@@ -1,0 +1,98 @@
+"""Request bodies: read within a limit, parsed as strict JSON, before FastAPI validates their shape."""
+
+import json
+from collections.abc import Awaitable, Callable
+from typing import Any, NoReturn
+
+from fastapi import Request, Response
+from fastapi.routing import APIRoute
+
+from service.errors import InvalidRequest, TooLarge, UnsupportedMediaType
+
+
+class StrictRoute(APIRoute):
+    """A route whose body is JSON as RFC 8259 has it: no NaN, no name twice, and no more bytes than the settings allow."""
+
+    limit = "max_body"
+
+    def get_route_handler(self) -> Callable[[Request], Awaitable[Response]]:  # type: ignore[override]
+        handle = super().get_route_handler()
+        if self.body_field is None:
+            return handle
+
+        async def strict(request: Request) -> Response:
+            raw = await read_body(request, getattr(request.app.state.settings, self.limit))
+            if raw:
+                check_json_type(request)
+            return await handle(ReadRequest(request, raw, parse(raw) if raw else None))
+
+        return strict
+
+
+class LargeRoute(StrictRoute):
+    """The same for bodies that hold many rows."""
+
+    limit = "max_upload"
+
+
+class ReadRequest(Request):
+    """A request whose body has been read and parsed."""
+
+    def __init__(self, request: Request, raw: bytes, parsed: Any) -> None:
+        super().__init__(request.scope, request.receive)
+        self.raw, self.parsed = raw, parsed
+
+    async def body(self) -> bytes:
+        return self.raw
+
+    async def json(self) -> Any:
+        return self.parsed
+
+
+async def read_body(request: Request, limit: int) -> bytes:
+    """All of a body; TooLarge as soon as it is known to be longer than `limit`."""
+    announced = request.headers.get("content-length", "")
+    if announced.isdecimal() and int(announced) > limit:
+        raise _too_large(limit)
+    parts, size = [], 0
+    async for part in request.stream():
+        size += len(part)
+        if size > limit:
+            raise _too_large(limit)
+        parts.append(part)
+    return b"".join(parts)
+
+
+def check_json_type(request: Request) -> None:
+    kind = request.headers.get("content-type", "")
+    if kind != "application/json" and kind.partition(";")[0].strip().lower() != "application/json":
+        raise UnsupportedMediaType("Send JSON, with the header Content-Type: application/json.")
+
+
+def parse(raw: bytes) -> Any:
+    """Strict JSON; InvalidRequest says what is wrong without repeating it."""
+    try:
+        return json.loads(raw.decode(), parse_constant=_refuse, object_pairs_hook=_unique)
+    except json.JSONDecodeError as error:
+        raise InvalidRequest(f"The body is not JSON: {error.msg} at line {error.lineno}, column {error.colno}.") from None
+    except UnicodeDecodeError as error:
+        raise InvalidRequest(f"The body is not UTF-8: byte {error.start} is wrong.") from None
+    except RecursionError:
+        raise InvalidRequest("The body is nested too deeply.") from None
+    except ValueError as error:  # a number of thousands of digits
+        raise InvalidRequest(f"The body is not JSON that can be read: {str(error).split(';')[0]}.") from None
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise InvalidRequest(f"{constant} is not a number in JSON.")
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise InvalidRequest("An object has the same name twice.")
+    return found
+
+
+def _too_large(limit: int) -> TooLarge:
+    return TooLarge(f"The body is longer than {limit:,} bytes.", limit=limit)

@@ -1,0 +1,193 @@
+"""Sessions over HTTP: open, answer, read, list, finish, delete."""
+
+import hashlib
+import json
+from typing import Annotated, Any, Literal
+from uuid import UUID
+
+from fastapi import APIRouter, Body, Header, Query, Response
+from pydantic import Discriminator, Field, Tag
+
+from service.api.access import Caller, TheSteps
+from service.api.problems import documented
+from service.api.reading import StrictRoute
+from service.api.shapes import Confidence, Item, Items, Known, Money, Reference, Seed, Strict, Text, in_millionths
+from service.api.showing import reply, session_reply, shown_session
+from service.errors import (
+    AnswerConflict,
+    Busy,
+    DatabaseAway,
+    InvalidRequest,
+    KeyReused,
+    ModelNotFound,
+    OverBudget,
+    SessionClosed,
+    SessionNotFound,
+    TooLarge,
+    UnsupportedMediaType,
+    WrongAnswer,
+)
+from service.sessions.ledger import IdempotencyKey
+from service.sessions.steps import Opening
+
+SHAPE = (TooLarge, UnsupportedMediaType, InvalidRequest)
+AWAY = (Busy, DatabaseAway)
+router = APIRouter(prefix="/v1/sessions", tags=["sessions"], route_class=StrictRoute)
+
+
+class OpenSession(Strict):
+    """What a session begins with."""
+
+    model: Reference
+    budget: Money | None = Field(None, description="the most that may be spent on this case; null: no limit")
+    known: Known | None = Field(None, description="features that are known already: free")
+    seed: Seed = 0
+    confidence: Confidence | None = Field(None, description="stop once the leading label's probability reaches this")
+    reference: Annotated[Text, Field(max_length=200)] | None = Field(None, description="the client's own words for the case")
+
+
+class Several(Strict):
+    """Several answers at once: all or nothing."""
+
+    answers: Items
+
+
+def _one_or_several(body: Any) -> str:
+    return "several" if isinstance(body, dict) and "answers" in body else "one"
+
+
+AnswerBody = Annotated[Annotated[Item, Tag("one")] | Annotated[Several, Tag("several")], Discriminator(_one_or_several)]
+
+
+class Question(Strict):
+    feature: str
+    cost: float
+    kind: Literal["numeric", "categorical"]
+    categories: list[Any] | None
+    unit: str | None
+    question: str | None
+    delayed: bool
+    why: dict[str, float]
+
+
+class ShownModel(Strict):
+    name: str
+    version: int
+
+
+class ShownAnswer(Strict):
+    feature: str
+    value: Any = None
+    status: Literal["unavailable", "pending"] | None = None
+    cost: float
+    source: Literal["known", "answer"]
+    at: str
+
+
+class ShownPrediction(Strict):
+    label: str
+    probabilities: dict[str, float]
+    final: bool
+    reason: str | None
+
+
+class SessionShown(Strict):
+    """A session: what it asks for, what it has spent, what it would predict now."""
+
+    id: str
+    model: ShownModel
+    status: Literal["open", "waiting", "done", "expired"]
+    revision: int
+    reference: str | None
+    seed: int
+    ask: Question | None
+    budget: float | None
+    spent: float
+    remaining: float | None
+    answers: list[ShownAnswer]
+    prediction: ShownPrediction
+    created_at: str
+    updated_at: str
+    expires_at: str
+
+
+class SessionsShown(Strict):
+    items: list[SessionShown]
+    next: str | None
+
+
+@router.post("", status_code=201, response_model=SessionShown, responses=documented(*SHAPE, WrongAnswer, KeyReused, ModelNotFound, *AWAY))
+async def open_session(
+    body: OpenSession,
+    caller: Caller,
+    steps: TheSteps,
+    idempotency_key: Annotated[str | None, Header(min_length=1, max_length=255, pattern=r"^[\x21-\x7e]+$")] = None,
+) -> Response:
+    """Open a session. With an `Idempotency-Key`, the same request again gives the first reply again."""
+    opening = Opening(body.model, in_millionths(body.budget), body.known, body.seed, body.confidence, body.reference)
+    key = None if idempotency_key is None else IdempotencyKey(idempotency_key, _fingerprint(body))
+    seen = await steps.open(caller.owner, opening, key)
+    return session_reply(seen, 201, {"Location": f"/v1/sessions/{seen.session.id}"})
+
+
+@router.post("/{id}/answers", response_model=SessionShown, responses=documented(
+    *SHAPE, SessionNotFound, WrongAnswer, AnswerConflict, SessionClosed, OverBudget, *AWAY
+))  # fmt: skip
+async def answer(id: str, body: Annotated[AnswerBody, Body()], caller: Caller, steps: TheSteps) -> Response:
+    """Bring one answer or several. What is stored already is not charged again."""
+    given = [item.given() for item in body.answers] if isinstance(body, Several) else [body.given()]
+    return session_reply(await steps.answer(caller.owner, _id(id), given))
+
+
+@router.get("/{id}", response_model=SessionShown, responses=documented(SessionNotFound, *AWAY))
+async def read(id: str, caller: Caller, steps: TheSteps) -> Response:
+    """The session as it stands: a client that lost a reply reads it here."""
+    return reply(shown_session(await steps.read(caller.owner, _id(id))))
+
+
+@router.get("", response_model=SessionsShown, responses=documented(InvalidRequest, *AWAY))
+async def list_own(
+    caller: Caller,
+    steps: TheSteps,
+    limit: Annotated[int, Query(ge=1, le=100)] = 20,
+    cursor: Annotated[str | None, Query(description="`next` of the page before")] = None,
+    status: Literal["open", "waiting", "done", "expired"] | None = None,
+) -> Response:
+    """The caller's own sessions, newest first."""
+    before = None if cursor is None else _uuid(cursor)
+    if cursor is not None and before is None:
+        raise InvalidRequest("cursor: take it from `next` of the page before")
+    page = await steps.page(caller.owner, before, limit + 1, status)
+    more = len(page) > limit
+    return reply({"items": [shown_session(seen) for seen in page[:limit]], "next": str(page[limit - 1].session.id) if more else None})
+
+
+@router.post("/{id}/finish", response_model=SessionShown, responses=documented(*SHAPE, SessionNotFound, *AWAY))
+async def finish(id: str, caller: Caller, steps: TheSteps, body: Strict | None = None) -> Response:
+    """Predict now from what is known."""
+    return reply(shown_session(await steps.finish(caller.owner, _id(id))))
+
+
+@router.delete("/{id}", status_code=204, responses=documented(SessionNotFound, *AWAY))
+async def delete(id: str, caller: Caller, steps: TheSteps) -> Response:
+    """Delete a session with all its answers."""
+    await steps.delete(caller.owner, _id(id))
+    return Response(status_code=204)
+
+
+def _id(text: str) -> UUID:
+    found = _uuid(text)
+    if found is None:
+        raise SessionNotFound()
+    return found
+
+
+def _uuid(text: str) -> UUID | None:
+    try:
+        return UUID(text) if len(text) == 36 else None
+    except ValueError:
+        return None
+
+
+def _fingerprint(body: OpenSession) -> str:
+    return hashlib.sha256(json.dumps(body.model_dump(), sort_keys=True).encode()).hexdigest()

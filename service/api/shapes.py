@@ -1,0 +1,95 @@
+"""Shapes that several routes share: strict objects, money, raw values, names of models, items of answers."""
+
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+from models.costs import MOST, is_text, millionths
+from models.schema import Value
+from service.registry.versions import REFERENCE, REFERENCE_WORDS
+from service.sessions.state import Given
+
+
+class Strict(BaseModel):
+    """A JSON object: unknown names are refused, and nothing is converted."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+
+
+def _exact(amount: float) -> float:
+    if -Decimal(repr(amount)).normalize().as_tuple().exponent > 6:  # type: ignore[operator]
+        raise ValueError("money has at most 6 decimals")
+    return amount
+
+
+def _text(text: str) -> str:
+    if not is_text(text) or "\x00" in text:
+        raise ValueError("expected text that can be stored: no NUL, no lone surrogates")
+    return text
+
+
+def _reference(text: str) -> str:
+    if not REFERENCE.fullmatch(text):
+        raise ValueError(REFERENCE_WORDS)
+    return text
+
+
+def _raw(value: Any) -> Any:
+    """A raw value: a number, text, true or false. Whether a feature takes it is judged later, against its version."""
+    if isinstance(value, str):
+        return _text(value)
+    if value is not None and not isinstance(value, (bool, int, float)):
+        raise ValueError("expected a number, text, true or false")
+    if isinstance(value, float) and not abs(value) < float("inf"):
+        raise ValueError("expected a finite number")
+    return value
+
+
+RAW = {"anyOf": [{"type": "number"}, {"type": "string"}, {"type": "boolean"}]}
+Money = Annotated[float, Field(ge=0, le=MOST), AfterValidator(_exact)]
+Text = Annotated[str, AfterValidator(_text)]
+FeatureName = Annotated[str, Field(min_length=1, max_length=1000), AfterValidator(_text)]
+Reference = Annotated[str, Field(max_length=140, examples=["heart", "heart@live", "heart:3"]), AfterValidator(_reference)]
+Raw = Annotated[Any, BeforeValidator(_raw), Field(json_schema_extra=RAW)]
+RawOrNull = Annotated[Any, BeforeValidator(_raw), Field(json_schema_extra={"anyOf": [*RAW["anyOf"], {"type": "null"}]})]
+Known = Annotated[dict[FeatureName, RawOrNull], Field(max_length=10_000)]
+Seed = Annotated[int, Field(ge=0, lt=2**63)]
+Confidence = Annotated[float, Field(gt=0, le=1)]
+
+
+class Item(Strict):
+    """One answer: a value, or a status."""
+
+    feature: FeatureName
+    value: Raw = None
+    status: Literal["unavailable", "pending"] | None = None
+
+    @model_validator(mode="after")
+    def _one_of_two(self) -> "Item":
+        if (self.value is None) == (self.status is None):
+            raise ValueError('give a value, or the status "unavailable" or "pending"')
+        return self
+
+    def given(self) -> Given:
+        return Given(self.feature, self.status or "value", self.value)
+
+
+def once_each(items: Sequence[Item]) -> Sequence[Item]:
+    names = {item.feature for item in items}
+    if len(names) < len(items):
+        raise ValueError("a feature is named twice")
+    return items
+
+
+Items = Annotated[list[Item], Field(min_length=1, max_length=10_000), AfterValidator(once_each)]
+
+
+def in_millionths(amount: float | None) -> int | None:
+    return None if amount is None else millionths(amount, "an amount")
+
+
+def answers_of(known: dict[str, Value]) -> list[Given]:
+    """Answers given as a mapping; null is unavailable."""
+    return [Given(name, "unavailable" if value is None else "value", value) for name, value in known.items()]

@@ -1,0 +1,69 @@
+"""Settings: one class, read from environment variables with the prefix FRUGAL_. README.md has the table."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+from urllib.parse import urlsplit
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+PREFIX = "FRUGAL_"
+
+
+class Settings(BaseModel):
+    """Every setting with its default and, in `description`, its line of the README's table."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    database: str = Field(
+        "sqlite:///var/frugal.db", description="where state is kept: sqlite:///FILE or postgresql://USER:PASSWORD@HOST/NAME"
+    )
+    host: str = Field("127.0.0.1", description="address to listen on")
+    port: int = Field(8000, ge=0, le=65535, description="port to listen on; 0 takes a free one")
+    workers: int = Field(1, ge=1, le=64, description="server processes; more than 1 needs PostgreSQL")
+    migrate: Literal["auto", "never"] = Field("auto", description="`auto`: serve migrates before it starts; `never`: something else does")
+    session_ttl: int = Field(604_800, ge=1, le=315_360_000, description="seconds from its opening until a session expires")
+    sweep_every: float = Field(10.0, gt=0, le=3600, description="seconds between two sweeps of expired sessions and old idempotency keys")
+    pool: int = Field(8, ge=1, le=200, description="connections per process to PostgreSQL for sessions; half as many for all else")
+    loaded_versions: int = Field(16, ge=1, le=10_000, description="versions a process keeps loaded")
+    max_body: int = Field(1_048_576, ge=1024, description="bytes of a request body")
+    max_upload: int = Field(16_777_216, ge=1024, description="bytes of a body of rows to predict, or of an uploaded archive")
+    max_rows: int = Field(100_000, ge=1, description="rows per predict")
+
+    @field_validator("database")
+    @classmethod
+    def _known_database(cls, url: str) -> str:
+        if not url.startswith(("sqlite:///", "postgresql://", "postgres://")):
+            raise ValueError("expected sqlite:///FILE or postgresql://USER:PASSWORD@HOST/NAME")
+        if url.startswith("sqlite:///") and url.removeprefix("sqlite:///") in ("", ":memory:"):
+            raise ValueError("a database in memory is lost with its process: name a file")
+        return url
+
+    @property
+    def sqlite_file(self) -> Path | None:
+        return Path(self.database.removeprefix("sqlite:///")) if self.database.startswith("sqlite:///") else None
+
+    @property
+    def shown_database(self) -> str:
+        """The database without its password."""
+        parts = urlsplit(self.database)
+        return self.database.replace(f":{parts.password}@", ":***@") if parts.password else self.database
+
+
+def from_environment(environment: Mapping[str, str] | None = None, **overrides: Any) -> Settings:
+    """The settings of FRUGAL_ variables; `overrides` that are not None win. ValueError names the variable."""
+    given = os.environ if environment is None else environment
+    found: dict[str, Any] = {name: given[PREFIX + name.upper()] for name in Settings.model_fields if PREFIX + name.upper() in given}
+    try:
+        return Settings(**found | {name: value for name, value in overrides.items() if value is not None})
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = str(first["loc"][0])
+        where = f"--{name}" if overrides.get(name) is not None else PREFIX + name.upper()
+        raise ValueError(f"{where}: {first['msg'].removeprefix('Value error, ')}") from None
+
+
+def to_environment(settings: Settings) -> dict[str, str]:
+    """The variables that give these settings again: how `serve` hands its options to worker processes."""
+    return {PREFIX + name.upper(): str(value) for name, value in settings.model_dump().items()}

@@ -1,0 +1,123 @@
+"""What can go wrong, one class each: a name, a status and a sentence that says what to do next.
+
+Problem
+|-- InvalidRequest 422          the body or a parameter has the wrong shape
+|   |-- WrongAnswer             a feature or value the version does not take
+|   |-- KeyReused               an Idempotency-Key that came with another body
+|   `-- BadArchiveSent          bytes that are no model
+|-- NotFound 404                no such route
+|   |-- SessionNotFound
+|   `-- ModelNotFound           no such name, alias or version
+|-- MethodNotAllowed 405
+|-- TooLarge 413
+|-- UnsupportedMediaType 415
+|-- Conflict 409
+|   |-- AnswerConflict          another value is stored
+|   |-- SessionClosed
+|   `-- OverBudget
+|-- Unavailable 503
+|   |-- Busy                    too many writers of one session
+|   |-- DatabaseAway
+|   `-- NotReady
+`-- Internal 500
+"""
+
+from typing import Any, ClassVar
+
+AGAIN = "The database does not answer. Nothing that was acknowledged is lost: send the same request again."
+
+
+class Problem(Exception):  # noqa: N818 - what clients are told is called a problem
+    """An error that a client can be told of: RFC 9457's fields, and members of its own in `more`."""
+
+    status: ClassVar[int]
+    slug: ClassVar[str]
+    title: ClassVar[str]
+    retry_after: ClassVar[int | None] = None  # seconds
+
+    def __init__(self, detail: str, **more: Any) -> None:
+        super().__init__(detail)
+        self.detail = detail
+        self.more = more
+
+
+class InvalidRequest(Problem):
+    status, slug, title = 422, "invalid-request", "The request has the wrong shape"
+
+
+class WrongAnswer(InvalidRequest):
+    slug, title = "wrong-answer", "The version does not take this feature or value"
+
+
+class KeyReused(InvalidRequest):
+    slug, title = "idempotency-key-reused", "This Idempotency-Key came with another body"
+
+
+class BadArchiveSent(InvalidRequest):
+    slug, title = "bad-archive", "These bytes are not a model"
+
+
+class NotFound(Problem):
+    status, slug, title = 404, "not-found", "There is nothing here"
+
+
+class SessionNotFound(NotFound):
+    slug, title = "session-not-found", "No such session"
+
+    def __init__(self) -> None:
+        super().__init__("There is no session with this id: it was never opened here, was deleted, or is not yours.")
+
+
+class ModelNotFound(NotFound):
+    slug, title = "model-not-found", "No such model"
+
+
+class MethodNotAllowed(Problem):
+    status, slug, title = 405, "method-not-allowed", "This route does not take this method"
+
+
+class TooLarge(Problem):
+    status, slug, title = 413, "too-large", "The body is too large"
+
+
+class UnsupportedMediaType(Problem):
+    status, slug, title = 415, "unsupported-media-type", "The body is of the wrong type"
+
+
+class Conflict(Problem):
+    status, slug, title = 409, "conflict", "This does not fit what is stored"
+
+
+class AnswerConflict(Conflict):
+    slug, title = "answer-conflict", "Another answer is stored for this feature"
+
+
+class SessionClosed(Conflict):
+    slug, title = "session-closed", "The session is over"
+
+
+class OverBudget(Conflict):
+    slug, title = "over-budget", "This costs more than what remains of the budget"
+
+
+class Unavailable(Problem):
+    status, slug, title, retry_after = 503, "unavailable", "The service cannot answer now", 1
+
+
+class Busy(Unavailable):
+    slug, title = "busy", "Too many writers at once"
+
+
+class DatabaseAway(Unavailable):
+    slug, title = "database-away", "The database does not answer"
+
+    def __init__(self, detail: str = AGAIN) -> None:
+        super().__init__(detail)
+
+
+class NotReady(Unavailable):
+    slug, title = "not-ready", "The service is not ready"
+
+
+class Internal(Problem):
+    status, slug, title = 500, "internal", "Something is wrong with the service"

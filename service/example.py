@@ -1,0 +1,71 @@
+"""The heart example: its model, trained and published where there is none, and a session with it as curl lines."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+
+from models import Ask, BudgetForestClassifier, CostModel, Ensemble, decide
+from models.schema import Value
+from service.errors import ModelNotFound
+from service.reading import read_csv
+from service.registry.versions import publish_ensemble, read_ensemble, resolve
+from service.store.db import Database
+from service.training.measuring import measured
+
+NAME = "heart"
+FOLDERS = (Path(__file__).parent.parent / "examples" / "heart", Path("examples") / "heart")
+
+
+def publish_example(database: Database) -> str:
+    """Train and publish the heart example unless there is a model of that name; says what was done."""
+    try:
+        name, number = resolve(database, NAME)
+        return f"model {name}:{number} is there already"
+    except ModelNotFound:
+        about = publish_ensemble(database, NAME, train_example())
+        found = about["metrics"]
+        return f"published {NAME}:{about['version']}: error {found['error']:.3f}, mean cost {found['mean_cost']:.2f} on rows it never saw"
+
+
+def train_example() -> Ensemble:
+    folder = next((folder for folder in FOLDERS if (folder / "heart.csv").is_file()), None)
+    if folder is None:
+        raise ValueError("the heart example is not here: run this in a checkout, where there is examples/heart")
+    table = read_csv(str(folder / "heart.csv"))
+    X, y = table.only([name for name in table.columns if name != "disease"]), table["disease"].astype(str)
+    order = np.random.default_rng(0).permutation(len(y))
+    test, train = np.sort(order[: len(y) // 4]), np.sort(order[len(y) // 4 :])
+    forest = BudgetForestClassifier(
+        budget=60, costs=CostModel.from_csv(folder / "costs.csv"), alpha=[0, 2, 4, 8], random_state=0, n_jobs=-1
+    )
+    forest.fit(X.rows(train), y[train])
+    return measured(forest.ensemble_, X.rows(test), y[test])
+
+
+def curl_lines(database: Database, url: str) -> list[str]:
+    """Three lines to copy that hold a whole session with the heart example; none where it is not published."""
+    try:
+        ensemble = read_ensemble(database, *resolve(database, NAME))
+    except ModelNotFound:
+        return []
+    post = "curl -s -H 'Content-Type: application/json'"
+    answers = [{"feature": name, "value": value} for name, value in _patient(ensemble).items()]
+    opening = json.dumps({"model": NAME, "budget": 60})
+    return [
+        f"ID=$({post} {url}/v1/sessions -d '{opening}' | tee /dev/stderr | cut -d'\"' -f4)",
+        f"{post} {url}/v1/sessions/$ID/answers -d '{json.dumps({'answers': answers})}'",
+        f"curl -s -X POST {url}/v1/sessions/$ID/finish",
+    ]
+
+
+def _patient(ensemble: Ensemble) -> dict[str, Value]:
+    """The answers of somebody of middle age and common findings, as far as they are asked for."""
+    answers: dict[str, Value] = {}
+    while isinstance(asked := decide(ensemble, answers, 60, ensemble.costs.total(answers)), Ask):
+        feature = ensemble.schema[asked.feature]
+        answers[feature.name] = feature.categories[0] if feature.categories else COMMON.get(feature.name, 1)
+    return answers
+
+
+COMMON: dict[str, float] = {"age": 63, "resting_bp": 145, "cholesterol": 233, "max_heart_rate": 150, "st_depression": 2.3, "vessels": 0}

@@ -1,0 +1,192 @@
+"""Publish, alias, retire, describe: what can be done with versions. Plain and synchronous."""
+
+import re
+from dataclasses import asdict
+from typing import Any
+
+from sqlalchemy import Connection
+from sqlalchemy.exc import IntegrityError
+
+from models import Ensemble, dump, load
+from models.archive import BadArchive
+from service.errors import BadArchiveSent, Busy, InvalidRequest, ModelNotFound
+from service.store import archives, versions
+from service.store.db import Database
+from service.store.tables import iso
+
+NAME = r"[a-z0-9][a-z0-9._-]{0,63}"
+REFERENCE = re.compile(rf"(?P<name>{NAME})(?:@(?P<alias>{NAME})|:(?P<number>[1-9][0-9]{{0,8}}))?")
+REFERENCE_WORDS = "expected name, name@alias or name:version, in lower case letters, digits, dots, dashes and underscores"
+ATTEMPTS = 20
+
+
+def publish(database: Database, name: str, data: bytes, alias: str | None = None) -> dict[str, Any]:
+    """Check an archive, store it as the next version of a name, and describe it. The alias moves in the same transaction."""
+    check_name(name)
+    try:
+        ensemble = load(data)
+    except BadArchive as error:
+        raise BadArchiveSent(f"{error}") from None
+    about = describe(ensemble)
+    archive_id = archives.stage(database, data)
+    for _ in range(ATTEMPTS):
+        try:
+            number = database.write(lambda db: _insert(db, name, archive_id, about, alias))
+            return version(database, name, number)
+        except IntegrityError:
+            continue  # a twin took the number
+    raise Busy(f"Too many versions of {name} are being published at once: try again.")
+
+
+def publish_ensemble(database: Database, name: str, ensemble: Ensemble, alias: str | None = None) -> dict[str, Any]:
+    return publish(database, name, dump(ensemble), alias)
+
+
+def set_alias(database: Database, name: str, alias: str, number: int) -> None:
+    check_name(alias)
+
+    def move(db: Connection) -> None:
+        if versions.archive_of(db, name, number) is None:
+            raise unknown(f"{name}:{number}")
+        versions.set_alias(db, name, alias, number)
+
+    database.write(move)
+
+
+def drop_alias(database: Database, name: str, alias: str) -> None:
+    if not database.write(lambda db: versions.drop_alias(db, name, alias)):
+        raise unknown(f"{name}@{alias}")
+
+
+def retire(database: Database, name: str, number: int) -> dict[str, Any]:
+    """Take a version out of what a bare name means; sessions on it go on, and it can still be named by number or alias."""
+    if not database.write(lambda db: versions.retire(db, name, number)):
+        raise unknown(f"{name}:{number}")
+    return version(database, name, number)
+
+
+def resolve(database: Database, reference: str) -> tuple[str, int]:
+    """The name and number that `name`, `name@alias` or `name:version` means now."""
+    match = REFERENCE.fullmatch(reference)
+    if match is None:
+        raise InvalidRequest(f"model: {REFERENCE_WORDS}")
+    name, alias = match["name"], match["alias"]
+
+    def find(db: Connection) -> int | None:
+        if match["number"]:
+            number = int(match["number"])
+            return number if versions.archive_of(db, name, number) else None
+        return versions.aliased(db, name, alias) if alias else versions.newest(db, name)
+
+    found = database.read(find)
+    if found is None:
+        raise unknown(reference)
+    return name, found
+
+
+def read_ensemble(database: Database, name: str, number: int) -> Ensemble:
+    """A version's ensemble, its bytes checked against their SHA-256."""
+
+    def fetch(db: Connection) -> bytes:
+        archive_id = versions.archive_of(db, name, number)
+        if archive_id is None:
+            raise unknown(f"{name}:{number}")
+        return archives.fetch(db, archive_id)
+
+    return load(database.read(fetch))
+
+
+def version(database: Database, name: str, number: int) -> dict[str, Any]:
+    """All that is told of a version."""
+
+    def find(db: Connection) -> Any:
+        return versions.one(db, name, number), versions.aliases_of(db, [name])[name]
+
+    row, aliases = database.read(find)
+    if row is None:
+        raise unknown(f"{name}:{number}")
+    return {**_summary(row, aliases), **row.description}
+
+
+def model(database: Database, name: str) -> dict[str, Any]:
+    """A name with its versions and aliases."""
+    found = models_after(database, None, [name])
+    if not found:
+        raise unknown(name)
+    return found[0]
+
+
+def models_after(database: Database, limit: int | None, named: list[str] | None = None, after: str = "") -> list[dict[str, Any]]:
+    """Names in order, each with its versions and aliases."""
+
+    def find(db: Connection) -> Any:
+        chosen = named if named is not None else versions.names(db, after, limit or 1)
+        return chosen, versions.versions_of(db, chosen), versions.aliases_of(db, chosen)
+
+    chosen, rows, aliases = database.read(find)
+    grouped: dict[str, list[Any]] = {name: [] for name in chosen}
+    for row in rows:
+        grouped[row.name].append(_summary(row, aliases[row.name]))
+    return [{"name": name, "versions": found, "aliases": aliases[name]} for name, found in grouped.items() if found]
+
+
+def describe(ensemble: Ensemble) -> dict[str, Any]:
+    """What a version says of itself: schema, costs, metrics, curve and settings."""
+    labels = [str(label) for label in ensemble.classes]
+    if len(set(labels)) < len(labels):
+        raise BadArchiveSent("two classes are the same word once they are written as text: rename one of them")
+    metrics = dict(ensemble.metrics)
+    return {
+        "learner": ensemble.learner,
+        "parameters": ensemble.parameters,
+        "classes": labels,
+        "trees": len(ensemble),
+        "vote": ensemble.vote,
+        "order": ensemble.order,
+        "stop": ensemble.stop,
+        "delayed": ensemble.delayed,
+        "schema": [
+            {
+                "feature": feature.name,
+                "kind": feature.kind,
+                "categories": list(feature.categories) or None,
+                "unit": feature.unit,
+                "question": feature.question,
+                "used": feature.name in ensemble.used,
+            }
+            for feature in ensemble.schema.features
+        ],
+        "costs": [{k: v for k, v in asdict(price).items() if k not in ("unit", "question")} for price in ensemble.costs.prices],
+        "curve": metrics.pop("curve", []),
+        "metrics": metrics,
+    }
+
+
+def check_name(name: str) -> None:
+    if not re.fullmatch(NAME, name):
+        raise InvalidRequest(
+            "A name has 1 to 64 lower case letters, digits, dots, dashes and underscores, and starts with a letter or digit.", pattern=NAME
+        )
+
+
+def unknown(reference: str) -> ModelNotFound:
+    return ModelNotFound(f"There is no {reference}: GET /v1/models lists what there is.")
+
+
+def _insert(db: Connection, name: str, archive_id: Any, about: dict[str, Any], alias: str | None) -> int:
+    number = versions.insert_version(db, name, archive_id, about)
+    if alias is not None:
+        versions.set_alias(db, name, alias, number)
+    return number
+
+
+def _summary(row: Any, aliases: dict[str, int]) -> dict[str, Any]:
+    return {
+        "name": row.name,
+        "version": row.number,
+        "aliases": [alias for alias, number in aliases.items() if number == row.number],
+        "sha256": row.sha256,
+        "size": row.size,
+        "created_at": iso(row.created_at),
+        "retired_at": iso(row.retired_at) if row.retired_at else None,
+    }

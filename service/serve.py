@@ -1,0 +1,71 @@
+"""`frugal serve`: check, migrate, then run the server, in one process or several."""
+
+import argparse
+import ipaddress
+import os
+import sys
+
+import uvicorn
+
+from service.config import Settings, from_environment, to_environment
+from service.example import curl_lines
+from service.store.db import open_database
+from service.store.migrating import at_head, migrate
+
+GRACE = 30  # seconds that requests in flight have to finish when the server is told to stop
+
+
+def serve(options: argparse.Namespace) -> str:
+    settings = from_environment(host=options.host, port=options.port, workers=options.workers, database=options.database)
+    check(settings)
+    prepare(settings)
+    os.environ.update(to_environment(settings))
+    uvicorn.run(
+        "service.app:create",
+        factory=True,
+        host=settings.host,
+        port=settings.port,
+        workers=settings.workers,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        timeout_graceful_shutdown=GRACE,
+        log_level="warning" if settings.workers == 1 else "info",
+    )
+    return ""
+
+
+def check(settings: Settings) -> None:
+    """Refuse what cannot work, with a sentence."""
+    if settings.workers > 1 and settings.sqlite_file:
+        raise ValueError(
+            f"{settings.workers} workers need PostgreSQL, because an SQLite file has one process: "
+            "leave --workers out, or set --database postgresql://..."
+        )
+    if not _loopback(settings.host):
+        raise ValueError(
+            f"--host {settings.host} would let others in, and this server has no keys yet: listen on 127.0.0.1 and put a proxy before it"
+        )
+
+
+def prepare(settings: Settings) -> None:
+    """Tables as this release wants them, before any worker starts."""
+    print(f"frugal: database {settings.shown_database}", file=sys.stderr)
+    database = open_database(settings)
+    try:
+        if settings.migrate == "auto":
+            migrate(database)
+        elif not at_head(database):
+            raise ValueError("the database is not at this release's tables, and FRUGAL_MIGRATE is never: run frugal migrate")
+        lines = curl_lines(database, f"http://{settings.host}:{settings.port}")
+    finally:
+        database.close()
+    if lines:
+        print("frugal: a whole session, line by line:\n\n" + "\n".join(lines) + "\n", file=sys.stderr)
+
+
+def _loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

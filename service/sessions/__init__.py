@@ -1,0 +1,1 @@
+"""Sessions: what one is (state), how it moves (steps), and the ledger that charges once."""

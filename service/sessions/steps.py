@@ -1,0 +1,195 @@
+"""The moves of a session: open, answer, finish, read, delete, expire. Each is judged on committed state and told after its commit."""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from uuid import UUID
+
+from models import Standing
+from models.schema import Value
+from service.errors import Busy, DatabaseAway, KeyReused, SessionNotFound
+from service.registry.cache import Version, Versions
+from service.sessions.ledger import IdempotencyKey, Ledger
+from service.sessions.state import Given, Session, accept, decided, ended, known_answers, standing_of
+from service.store import sessions as stored
+from service.store.db import Database
+from service.store.ids import new_id
+from service.store.tables import now
+
+ATTEMPTS = 20  # how often a step is judged again because another one came first
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A session as a client is shown it: with its version and where it stands; `replayed` where nothing was done."""
+
+    session: Session
+    version: Version
+    standing: Standing | None  # None once it is over
+    replayed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """What a client opens a session with; the budget is in millionths."""
+
+    model: str
+    budget: int | None = None
+    known: Mapping[str, Value] | None = None
+    seed: int = 0
+    confidence: float | None = None
+    reference: str | None = None
+
+
+class Steps:
+    """The use cases of sessions on one database."""
+
+    def __init__(self, ledger: Ledger, versions: Versions, database: Database, ttl: int) -> None:
+        self.ledger = ledger
+        self.versions = versions
+        self.database = database
+        self.ttl = timedelta(seconds=ttl)
+
+    async def open(self, owner: str, opening: Opening, key: IdempotencyKey | None = None) -> Seen:
+        """Begin a session, or give again what this key began."""
+        for _ in range(ATTEMPTS):
+            if key is not None and (earlier := await self._opened_with(owner, key)):
+                return earlier
+            version = await self.versions.find(opening.model)
+            session, standing = decided(self._new(owner, opening, version), version.ensemble)
+            if await self.ledger.open(session, key):
+                return _seen(session, version, standing)
+        raise _busy()
+
+    async def answer(self, owner: str, id: UUID, given: Sequence[Given]) -> Seen:
+        """Record what the client brought, charge it once, and decide what comes next."""
+        for _ in range(ATTEMPTS):
+            session, version = await self._current(owner, id)
+            accepted = accept(session, given, version.ensemble, now())
+            if accepted is None:
+                return _seen(session, version, replayed=True)
+            after, standing = decided(accepted, version.ensemble)
+            if await self.ledger.append(session, after):
+                return _seen(after, version, standing)
+        raise _busy()
+
+    async def finish(self, owner: str, id: UUID) -> Seen:
+        """Predict now from what is known."""
+        return await self._end(owner, id, lambda session, version: ended(session, version.ensemble, "stopped", now()))
+
+    async def read(self, owner: str, id: UUID) -> Seen:
+        session, version = await self._current(owner, id)
+        return _seen(session, version)
+
+    async def page(self, owner: str, before: UUID | None, limit: int, status: str | None) -> list[Seen]:
+        """The owner's own sessions, newest first."""
+        ids = await asyncio.to_thread(self.database.read, lambda db: stored.ids_of(db, owner, before, limit, status))
+        found = []
+        for id in ids:
+            try:
+                found.append(await self.read(owner, id))
+            except SessionNotFound:
+                continue  # deleted meanwhile
+        return found
+
+    async def delete(self, owner: str, id: UUID) -> None:
+        if not await asyncio.to_thread(self.database.write, lambda db: stored.drop(db, id, owner)):
+            raise SessionNotFound()
+
+    async def sweep(self, limit: int = 100) -> int:
+        """Finalise sessions whose time is up, and forget old idempotency keys; says how many sessions it found."""
+        due = await asyncio.to_thread(self.database.read, lambda db: stored.due(db, limit))
+        for id, owner in due:
+            try:
+                await self._current(owner, id)
+            except SessionNotFound:
+                continue
+        await asyncio.to_thread(self.database.write, stored.drop_old_keys)
+        return len(due)
+
+    async def _current(self, owner: str, id: UUID) -> tuple[Session, Version]:
+        """The session as it is now: one whose time is up is finalised first."""
+        session = await self.ledger.read(id, owner)
+        if session is None:
+            raise SessionNotFound()
+        version = await self.versions.get(session.name, session.number)
+        if not session.due(now()):
+            return session, version
+        seen = await self._end(owner, id, _expired)
+        return seen.session, version
+
+    async def _end(self, owner: str, id: UUID, end: Callable[[Session, Version], Session]) -> Seen:
+        """End a session that is under way; one that is over stays as it is."""
+        for _ in range(ATTEMPTS):
+            session = await self.ledger.read(id, owner)
+            if session is None:
+                raise SessionNotFound()
+            version = await self.versions.get(session.name, session.number)
+            if not session.running:
+                return _seen(session, version, replayed=True)
+            after = _expired(session, version) if session.due(now()) else end(session, version)
+            if await self.ledger.append(session, after):
+                return _seen(after, version)
+        raise _busy()
+
+    async def _opened_with(self, owner: str, key: IdempotencyKey) -> Seen | None:
+        """The first reply to this key: the session as it was opened, whatever has come since."""
+        found = await self.ledger.opened_with(owner, key.key)
+        if found is None:
+            return None
+        id, body_sha256 = found
+        if body_sha256 != key.body_sha256:
+            raise KeyReused("This Idempotency-Key was used with another body within the last 24 hours: take a new key for a new request.")
+        session = await self.ledger.read(id, owner)
+        if session is None:
+            return None  # deleted, and its key with it
+        version = await self.versions.get(session.name, session.number)
+        first, standing = decided(session.as_opened(), version.ensemble)
+        return _seen(first, version, standing, replayed=True)
+
+    def _new(self, owner: str, opening: Opening, version: Version) -> Session:
+        at = now()
+        return Session(
+            id=new_id(),
+            owner=owner,
+            name=version.name,
+            number=version.number,
+            status="open",
+            revision=1,
+            reference=opening.reference,
+            seed=opening.seed,
+            confidence=opening.confidence,
+            budget=opening.budget,
+            spent=0,
+            answers=known_answers(version.ensemble, opening.known or {}, at),
+            prediction=None,
+            created_at=at,
+            updated_at=at,
+            expires_at=at + self.ttl,
+        )
+
+
+async def sweep_forever(steps: Steps, every: float, failed: Callable[[Exception], None]) -> None:
+    """Sweep until cancelled; a sweep that fails is told and tried again at the next."""
+    while True:
+        await asyncio.sleep(every)
+        try:
+            while await steps.sweep():
+                pass
+        except (DatabaseAway, Busy) as error:
+            failed(error)
+
+
+def _expired(session: Session, version: Version) -> Session:
+    return ended(session, version.ensemble, "expired", now())
+
+
+def _seen(session: Session, version: Version, standing: Standing | None = None, replayed: bool = False) -> Seen:
+    if not session.running:
+        return Seen(session, version, None, replayed)
+    return Seen(session, version, standing or standing_of(session, version.ensemble), replayed)
+
+
+def _busy() -> Busy:
+    return Busy("Too many steps on this session at once. Nothing was recorded: send the same request again.")

@@ -1,0 +1,169 @@
+"""The SQL tables. Migrations lead here step by step; a test holds the two equal.
+
+Money is BIGINT millionths; times are UTC; ids are UUIDv7, so they sort by time.
+"""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    Boolean,
+    CheckConstraint,
+    Column,
+    DateTime,
+    Dialect,
+    Float,
+    ForeignKey,
+    ForeignKeyConstraint,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    String,
+    Table,
+    Text,
+    TypeDecorator,
+    Uuid,
+    text,
+)
+
+metadata = MetaData(
+    naming_convention={
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "ck": "ck_%(table_name)s_%(constraint_name)s",
+        "fk": "fk_%(table_name)s_%(referred_table_name)s",
+        "pk": "pk_%(table_name)s",
+    }
+)
+
+RUNNING = ("open", "waiting")
+
+
+class Moment(TypeDecorator[datetime]):
+    """A moment in UTC: timestamptz on PostgreSQL; on SQLite ISO 8601 text of fixed width, which sorts and which the ledger reads too."""
+
+    impl = DateTime(timezone=True)
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: Dialect) -> Any:
+        return dialect.type_descriptor(DateTime(timezone=True) if dialect.name == "postgresql" else String(32))
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> Any:
+        return value if value is None or dialect.name == "postgresql" else iso(value)
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> datetime | None:
+        return datetime.fromisoformat(value) if isinstance(value, str) else value
+
+
+def iso(moment: datetime) -> str:
+    """RFC 3339 in UTC with six decimals and Z: the form of the wire and of SQLite."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def now() -> datetime:
+    return datetime.now(UTC)
+
+
+archives = Table(
+    "archives",
+    metadata,
+    Column("id", Uuid, primary_key=True),
+    Column("sha256", String(64), nullable=False),
+    Column("size", BigInteger, nullable=False),
+    Column("created_at", Moment, nullable=False),
+)
+
+archive_chunks = Table(
+    "archive_chunks",
+    metadata,
+    Column("archive_id", Uuid, ForeignKey("archives.id", ondelete="CASCADE"), primary_key=True),
+    Column("position", Integer, primary_key=True),
+    Column("bytes", LargeBinary, nullable=False),
+)
+
+versions = Table(
+    "versions",
+    metadata,
+    Column("name", String(64), primary_key=True),
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    Column("archive_id", Uuid, ForeignKey("archives.id"), nullable=False),
+    Column("description", JSON, nullable=False),  # what is told of a version without loading it
+    Column("created_at", Moment, nullable=False),
+    Column("retired_at", Moment),
+    CheckConstraint("number > 0", name="number_positive"),
+)
+
+aliases = Table(
+    "aliases",
+    metadata,
+    Column("name", String(64), primary_key=True),
+    Column("alias", String(64), primary_key=True),
+    Column("number", Integer, nullable=False),
+    Column("updated_at", Moment, nullable=False),
+    ForeignKeyConstraint(["name", "number"], ["versions.name", "versions.number"]),
+)
+
+sessions = Table(
+    "sessions",
+    metadata,
+    Column("id", Uuid, primary_key=True),
+    Column("owner", String(64), nullable=False),
+    Column("name", String(64), nullable=False),
+    Column("number", Integer, nullable=False),
+    Column("status", String(8), nullable=False),
+    Column("revision", Integer, nullable=False),
+    Column("reference", Text),
+    Column("seed", BigInteger, nullable=False),
+    Column("confidence", Float(53)),
+    Column("budget", BigInteger),
+    Column("spent", BigInteger, nullable=False),
+    Column("prediction", JSON(none_as_null=True)),  # the final one
+    Column("created_at", Moment, nullable=False),
+    Column("updated_at", Moment, nullable=False),
+    Column("expires_at", Moment, nullable=False),
+    ForeignKeyConstraint(["name", "number"], ["versions.name", "versions.number"]),
+    CheckConstraint("status IN ('open', 'waiting', 'done', 'expired')", name="status_known"),
+    CheckConstraint("spent >= 0 AND (budget IS NULL OR spent <= budget)", name="within_budget"),
+    CheckConstraint("(prediction IS NULL) = (status IN ('open', 'waiting'))", name="final_when_over"),
+    Index(None, "owner", "id"),
+    # A step touches no indexed column, so PostgreSQL rewrites the row in its page (fillfactor leaves room for that).
+    Index(
+        "ix_sessions_due",
+        "expires_at",
+        sqlite_where=text("status IN ('open', 'waiting')"),
+        postgresql_where=text("status IN ('open', 'waiting')"),
+    ),
+    postgresql_with={"fillfactor": 70},
+)
+
+answers = Table(
+    "answers",
+    metadata,
+    Column("session_id", Uuid, ForeignKey("sessions.id", ondelete="CASCADE"), primary_key=True),
+    Column("feature", Text, primary_key=True),  # one charge per session and feature
+    Column("position", Integer, nullable=False),
+    Column("status", String(11), nullable=False),
+    Column("value", JSON(none_as_null=True)),
+    Column("cost", BigInteger, nullable=False),
+    Column("bought", Boolean, nullable=False),  # its purchase sets the prices of its group
+    Column("source", String(6), nullable=False),
+    Column("at", Moment, nullable=False),
+    CheckConstraint("status IN ('value', 'pending', 'unavailable')", name="status_known"),
+    CheckConstraint("source IN ('known', 'answer')", name="source_known"),
+    CheckConstraint("cost >= 0 AND (cost = 0 OR bought)", name="cost_bought"),
+)
+
+idempotency_keys = Table(
+    "idempotency_keys",
+    metadata,
+    Column("owner", String(64), primary_key=True),
+    Column("route", String(64), primary_key=True),
+    Column("key", String(255), primary_key=True),
+    Column("body_sha256", String(64), nullable=False),
+    Column("session_id", Uuid, ForeignKey("sessions.id", ondelete="CASCADE"), nullable=False),
+    Column("created_at", Moment, nullable=False),
+    Index(None, "session_id"),
+    Index(None, "created_at"),
+)
