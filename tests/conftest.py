@@ -1,10 +1,15 @@
 """Hypothesis runs the same examples every time; `make test-slow` looks further."""
 
 import os
+from collections.abc import Iterator
+from pathlib import Path
 
 import numba
 import numpy as np
+import pytest
 from hypothesis import HealthCheck, settings
+
+from tests.databases import PostgresServer, fresh_sqlite
 
 if numba.config.DISABLE_JIT:
     np.seterr(over="ignore")  # random words wrap around by design; numpy warns of it, compiled code does not
@@ -12,3 +17,18 @@ if numba.config.DISABLE_JIT:
 settings.register_profile("quick", max_examples=200, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck))
 settings.register_profile("long", max_examples=5000, deadline=None, suppress_health_check=list(HealthCheck))
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
+
+
+@pytest.fixture(scope="session")
+def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgresServer]:
+    server = PostgresServer(tmp_path_factory.mktemp("postgres") / "data")
+    yield server
+    server.stop()
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """A migrated, empty database: every test that takes this runs on both."""
+    fresh = fresh_sqlite(tmp_path) if request.param == "sqlite" else request.getfixturevalue("postgres").fresh()
+    with fresh as url:
+        yield url

@@ -23,13 +23,12 @@ def install(app: FastAPI) -> None:
 
 
 def respond(problem: Problem, request: Request, headers: Mapping[str, str] | None = None) -> Response:
-    body: dict[str, Any] = {
+    body: dict[str, Any] = problem.more | {
         "type": PREFIX + problem.slug,
         "title": problem.title,
         "status": problem.status,
         "detail": problem.detail,
         "request_id": request.scope.get("request_id"),
-        **problem.more,
     }
     given = dict(headers or {})
     if problem.retry_after is not None:

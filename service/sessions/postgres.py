@@ -61,7 +61,7 @@ WITH opened AS (
   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, 0, $11, $12, $12, $13)
 ), keyed AS (
   INSERT INTO idempotency_keys (owner, route, key, body_sha256, session_id, created_at)
-  SELECT $2, $14, $15, $16, $1, $12 WHERE $15::text IS NOT NULL
+  SELECT $2, $14::varchar, $15::varchar, $16::varchar, $1, $12 WHERE $15::varchar IS NOT NULL
 )
 INSERT INTO answers (session_id, feature, position, status, value, cost, bought, source, at)
 SELECT $1, g.feature, g.position, g.status, g.value, 0, false, 'known', $12

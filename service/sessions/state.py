@@ -107,7 +107,7 @@ def accept(session: Session, given: Sequence[Given], ensemble: Ensemble, now: da
         if item.feature in stored and (stored[item.feature].status != "pending" or item.status == "pending"):
             raise _conflict(stored[item.feature])
     if not session.running:
-        raise SessionClosed(f"The session is over ({session.status}): open another one.", status=session.status)
+        raise SessionClosed(f"The session is over ({session.status}): open another one.", session_status=session.status)
     priced = price(ensemble, session.answers, new)
     cost = sum(priced)
     if session.remaining is not None and cost > session.remaining:
