@@ -7,6 +7,7 @@ revision = "2026_11_16_sessions"
 down_revision = None
 
 MOMENT = sa.String(32).with_variant(sa.DateTime(timezone=True), "postgresql")
+LEDGER_JSON = sa.Text().with_variant(sa.JSON(), "postgresql")
 RUNNING = sa.text("status IN ('open', 'waiting')")
 
 
@@ -75,7 +76,7 @@ def _sessions() -> None:
         sa.Column("confidence", sa.Float(53)),
         sa.Column("budget", sa.BigInteger),
         sa.Column("spent", sa.BigInteger, nullable=False),
-        sa.Column("prediction", sa.JSON),
+        sa.Column("prediction", LEDGER_JSON),
         sa.Column("created_at", MOMENT, nullable=False),
         sa.Column("updated_at", MOMENT, nullable=False),
         sa.Column("expires_at", MOMENT, nullable=False),
@@ -97,7 +98,7 @@ def _answers() -> None:
         sa.Column("feature", sa.Text, nullable=False),
         sa.Column("position", sa.Integer, nullable=False),
         sa.Column("status", sa.String(11), nullable=False),
-        sa.Column("value", sa.JSON),
+        sa.Column("value", LEDGER_JSON),
         sa.Column("cost", sa.BigInteger, nullable=False),
         sa.Column("bought", sa.Boolean, nullable=False),
         sa.Column("source", sa.String(6), nullable=False),

@@ -40,6 +40,9 @@ metadata = MetaData(
 
 RUNNING = ("open", "waiting")
 
+# JSON that the ledger writes and reads as text. SQLite would keep a column of type JSON as numbers where it can, with 15 digits of them.
+LEDGER_JSON = Text().with_variant(JSON(), "postgresql")
+
 
 class Moment(TypeDecorator[datetime]):
     """A moment in UTC: timestamptz on PostgreSQL; on SQLite ISO 8601 text of fixed width, which sorts and which the ledger reads too."""
@@ -119,7 +122,7 @@ sessions = Table(
     Column("confidence", Float(53)),
     Column("budget", BigInteger),
     Column("spent", BigInteger, nullable=False),
-    Column("prediction", JSON(none_as_null=True)),  # the final one
+    Column("prediction", LEDGER_JSON),  # the final one
     Column("created_at", Moment, nullable=False),
     Column("updated_at", Moment, nullable=False),
     Column("expires_at", Moment, nullable=False),
@@ -145,7 +148,7 @@ answers = Table(
     Column("feature", Text, primary_key=True),  # one charge per session and feature
     Column("position", Integer, nullable=False),
     Column("status", String(11), nullable=False),
-    Column("value", JSON(none_as_null=True)),
+    Column("value", LEDGER_JSON),
     Column("cost", BigInteger, nullable=False),
     Column("bought", Boolean, nullable=False),  # its purchase sets the prices of its group
     Column("source", String(6), nullable=False),
