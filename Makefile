@@ -14,8 +14,9 @@ help: ## this list
 	$(PY) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
-run: .venv/.installed ## a first session: the heart example, question by question
-	$(PY) -m examples.first_session
+run: .venv/.installed ## the service on 127.0.0.1:8000 with the heart example, its state in ./var
+	.venv/bin/frugal migrate --example
+	.venv/bin/frugal serve
 
 test: .venv/.installed ## the tests (sets up .venv on first use)
 	$(PY) -m pytest
@@ -35,6 +36,7 @@ check: .venv/.installed ## ruff, mypy, import-linter
 bench: .venv/.installed ## every benchmark, each beside something outside (DATA=folder of tables)
 	$(PY) benchmarks/decide.py
 	$(PY) benchmarks/budget_forest.py --data $(DATA)
+	$(PY) benchmarks/steps.py
 
 lock: .venv/.installed ## resolve the dependencies again
 	.venv/bin/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-emit-find-links --no-annotate --no-header pyproject.toml -o requirements.lock

@@ -2,8 +2,8 @@
 
     python benchmarks/steps.py [--only postgres sqlite many workers predict memory] [--rounds 5] [--quick]
 
-Bars, with 16 clients and one worker process: on PostgreSQL and on SQLite at least 0.6 of the bare endpoint's requests per second, p50 within
-1.8 times; 200,000 open sessions change that by less than 10 %; from one worker to two at least 0.95 of the bare endpoint's own gain;
+Bars, with 16 clients and one worker process: on PostgreSQL and on SQLite at least 0.6 of the bare endpoint's requests per second, and p50
+within 1.8 times; 200,000 open sessions change that by less than 10 %; from one worker to two at least 0.95 of the bare endpoint's own gain;
 /v1/predict of 10,000 rows at least 0.5 of the speed of json.loads, acquire and json.dumps in a loop; memory flat over 50,000 sessions.
 Medians of interleaved rounds; after each, the tables are counted. PostgreSQL and SQLite as durable as they come. The last line is JSON.
 """
@@ -12,49 +12,27 @@ import argparse
 import http.client
 import itertools
 import json
-import os
 import random
-import shutil
 import signal
-import socket
-import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass, field
-from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
 
-from sqlalchemy import create_engine, insert, make_url, text
+sys.path.insert(0, str(Path(__file__).parent.parent))
 
-ROOT = Path(__file__).parent.parent
-sys.path.insert(0, str(ROOT))
-
-from benchmarks.loading import load
-from models import Ask, Ensemble, acquire, decide
-from service.config import Settings
+from benchmarks.steps_parts.loading import load
+from benchmarks.steps_parts.place import BARE, OURS, Place, opened, patients, place, processor_seconds, serving, settled, tally
+from models import Ensemble, acquire
 from service.example import NAME
-from service.reading import read_csv
-from service.registry.versions import read_ensemble
-from service.store.db import open_database
-from service.store.ids import new_id
-from service.store.tables import now, sessions
-from tests.databases import PostgresServer, rows
 
-PARTS = ("postgres", "sqlite", "many", "workers", "predict", "memory")
 ENGINES = ("postgres", "sqlite")
 CLIENTS = 16
-OURS = [sys.executable, "-m", "service.cli", "serve"]
-BARE = [sys.executable, "-m", "uvicorn", "--factory", "benchmarks.bare_step:create", "--no-access-log", "--no-server-header"]
-BARE += ["--no-proxy-headers", "--timeout-graceful-shutdown", "30", "--log-level", "warning"]  # as service/serve.py runs ours
-TALLY = """
-SELECT (SELECT count(*) FROM answers), (SELECT coalesce(sum(cost), 0) FROM answers),
-       (SELECT coalesce(sum(spent), 0) FROM sessions), (SELECT count(*) FROM sessions WHERE status = 'done')
-"""
 
 
 @dataclass
@@ -74,163 +52,30 @@ class Sizes:
 
 
 @dataclass
-class Place:
-    """What all parts share: a folder, the heart example published on both engines, and a patient's answers in the order of the questions."""
-
-    folder: Path
-    server: PostgresServer | None
-    ensemble: Ensemble
-    longest: list[dict[str, Any]]
-    shortest: list[dict[str, Any]]
-    numbers: Iterator[int] = field(default_factory=itertools.count)
-
-    @contextmanager
-    def database(self, engine: str) -> Iterator[str]:
-        """A fresh copy with the example in it."""
-        if engine == "postgres":
-            assert self.server is not None
-            with self.server.fresh() as url:
-                yield url
-        else:
-            file = self.folder / f"steps-{next(self.numbers)}.db"
-            shutil.copy(self.folder / "published.db", file)
-            yield f"sqlite:///{file}"
-
-
-@dataclass
 class Target:
     """One server under load, the sessions that wait for it, and what was measured."""
 
     name: str
     port: int
+    process: int
     url: str
     waiting: list[str]  # shared by the servers of one database
     rps: list[float] = field(default_factory=list)
     p50: list[float] = field(default_factory=list)
     p99: list[float] = field(default_factory=list)
-
-
-# Processes
-
-
-@contextmanager
-def place(folder: Path, parts: set[str]) -> Iterator[Place]:
-    """Both engines ready. PostgreSQL only where a part needs it."""
-    with ExitStack() as stack:
-        server = None
-        if parts - {"sqlite", "predict"}:
-            (folder / "postgres").mkdir()
-            server = PostgresServer(folder / "postgres")
-            stack.callback(server.stop)
-            publish(server.url("migrated"))
-            durable = rows(server.url("postgres"), "SELECT current_setting('fsync'), current_setting('synchronous_commit')")
-            assert durable == [("on", "on")], durable
-        url = f"sqlite:///{folder / 'published.db'}"
-        publish(url)
-        database = open_database(Settings(database=url))
-        ensemble = read_ensemble(database, NAME, 1)
-        database.close()
-        walks = sorted((answers_of(ensemble, row) for row in patients()), key=len)
-        yield Place(folder, server, ensemble, walks[-1], walks[0])
-
-
-def publish(url: str) -> None:
-    command = [sys.executable, "-m", "service.cli", "migrate", "--example", "--database", url]
-    subprocess.run(command, cwd=ROOT, env=environment(), stdout=subprocess.DEVNULL, check=True)
-
-
-@contextmanager
-def serving(command: list[str], url: str, workers: int = 1) -> Iterator[tuple[int, int]]:
-    """A server process; gives its port and its process id, and ends it."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    full = [*command, "--port", str(port), "--workers", str(workers)]
-    with tempfile.TemporaryFile("w+") as log:
-        process = subprocess.Popen(full, cwd=ROOT, env=environment(url), stdout=log, stderr=log, start_new_session=True)
-        try:
-            while not ready(port):
-                if process.poll() is not None:
-                    log.seek(0)
-                    raise RuntimeError(f"{' '.join(full)} did not start:\n{log.read()[-2000:]}")
-                time.sleep(0.1)
-            yield port, process.pid
-        finally:
-            process.terminate()
-            try:
-                process.wait(10)
-            except subprocess.TimeoutExpired:
-                os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
-
-
-def environment(url: str | None = None) -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("FRUGAL_")}
-    return kept | ({"FRUGAL_DATABASE": url} if url else {})
-
-
-def ready(port: int) -> bool:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
-    try:
-        connection.request("GET", "/readyz")
-        return connection.getresponse().status == 200
-    except OSError:
-        return False
-    finally:
-        connection.close()
-
-
-# Cases and rows
-
-
-def patients() -> list[dict[str, Any]]:
-    table = read_csv(str(ROOT / "examples" / "heart" / "heart.csv"))
-    names = [name for name in table.columns if name != "disease"]
-    columns = [table[name].tolist() for name in names]
-    return [{name: value for name, value in zip(names, row, strict=True) if value == value} for row in zip(*columns, strict=True)]
-
-
-def answers_of(ensemble: Ensemble, patient: dict[str, Any]) -> list[dict[str, Any]]:
-    """What a session asks of this patient, as the bodies that answer it."""
-    known: dict[str, Any] = {}
-    while isinstance(asked := decide(ensemble, known), Ask):
-        known[asked.feature] = patient[asked.feature]
-    return [{"feature": name, "value": value} for name, value in known.items()]
-
-
-def opened(url: str, count: int) -> list[str]:
-    """Open sessions straight in the tables; their ids, shuffled."""
-    at = now()
-    ids = [new_id() for _ in range(count)]
-    common = {"owner": "local", "name": NAME, "number": 1, "status": "open", "revision": 1, "seed": 0, "spent": 0}
-    times = {"created_at": at, "updated_at": at, "expires_at": at + timedelta(days=7)}
-    driver = make_url(url) if url.startswith("sqlite") else make_url(url).set(drivername="postgresql+psycopg")
-    engine = create_engine(driver)
-    with engine.begin() as db:
-        db.execute(insert(sessions), [{"id": id, **common, **times} for id in ids])
-    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as db:
-        for line in ("VACUUM ANALYZE", "CHECKPOINT") if engine.name == "postgresql" else ("ANALYZE", "PRAGMA wal_checkpoint(TRUNCATE)"):
-            db.execute(text(line))
-    engine.dispose()
-    found = [str(id) for id in ids]
-    random.Random(0).shuffle(found)
-    return found
-
-
-def tally(url: str) -> list[int]:
-    """Answers, what they cost, what sessions spent, sessions done."""
-    return [int(number) for number in rows(url, TALLY)[0]]
-
-
-# Measuring
+    work: list[float] = field(default_factory=list)  # microseconds of processor time per request
 
 
 def interleaved(targets: list[Target], answers: list[dict[str, Any]], sizes: Sizes) -> None:
     for target in targets:
         one_round(target, answers, sizes.sessions)  # connections, prepared statements and the loaded version are there now
+    for url in {target.url for target in targets}:
+        settled(url)
     for _ in range(sizes.rounds):
         for target in targets:
+            used = processor_seconds(target.process)
             found = one_round(target, answers, sizes.sessions)
+            target.work.append(1e6 * (processor_seconds(target.process) - used) / found["requests"])
             target.rps.append(found["requests"] / found["seconds"])
             target.p50.append(found["p50"])
             target.p99.append(found["p99"])
@@ -238,7 +83,7 @@ def interleaved(targets: list[Target], answers: list[dict[str, Any]], sizes: Siz
         spread = f"{min(target.rps):,.0f} to {max(target.rps):,.0f}"
         print(
             f"{target.name:32} {median(target.rps):7,.0f} requests/s ({spread:>14}), "
-            f"p50 {median(target.p50):6.2f} ms, p99 {median(target.p99):6.2f} ms"
+            f"p50 {median(target.p50):6.2f} ms, p99 {median(target.p99):6.2f} ms, processor {median(target.work):4.0f} us each"
         )
 
 
@@ -264,8 +109,8 @@ def sides(stack: ExitStack, place: Place, engine: str, sizes: Sizes, open_sessio
         if engine == "sqlite" or not found:
             url = stack.enter_context(place.database(engine))
             waiting = opened(url, count)
-        port, _ = stack.enter_context(serving(command, url, workers))
-        found.append(Target(f"{name}  {label}", port, url, waiting))
+        port, process = stack.enter_context(serving(command, url, workers))
+        found.append(Target(f"{name}  {label}", port, process, url, waiting))
     return found
 
 
@@ -273,10 +118,7 @@ def ratio(ours: Target, theirs: Target, what: str = "rps") -> float:
     return median(getattr(ours, what)) / median(getattr(theirs, what))
 
 
-# The parts
-
-
-def beside_bare(place: Place, engine: str, sizes: Sizes, report: dict[str, float]) -> None:
+def beside_bare(engine: str, place: Place, sizes: Sizes, report: dict[str, float]) -> None:
     with ExitStack() as stack:
         ours, bare = sides(stack, place, engine, sizes)
         interleaved([ours, bare], place.longest, sizes)
@@ -295,9 +137,9 @@ def many(place: Place, sizes: Sizes, report: dict[str, float]) -> None:
         report[f"{engine}_many_sessions_change"] = round(ratio(full[0], few[0]) - 1, 3)
         report[f"{engine}_many_sessions_change_bare"] = round(ratio(full[1], few[1]) - 1, 3)
         report[f"{engine}_many_sessions_rps_ratio"] = round(ratio(*full), 3)
+        changes = [100 * report[f"{engine}_many_sessions_change{whose}"] for whose in ("", "_bare")]
         print(
-            f"{sizes.open_sessions:,} open sessions on {engine}: {100 * report[f'{engine}_many_sessions_change']:+.1f} % requests per second, "
-            f"the bare endpoint {100 * report[f'{engine}_many_sessions_change_bare']:+.1f} %"
+            f"{sizes.open_sessions:,} open sessions on {engine}: {changes[0]:+.1f} % requests per second; the bare one {changes[1]:+.1f} %"
         )
     report["many_sessions_change"] = min(report[f"{engine}_many_sessions_change"] for engine in ENGINES)
 
@@ -375,24 +217,31 @@ def resident(process: int) -> float:
     return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmRSS"))
 
 
+PARTS = {
+    "postgres": partial(beside_bare, "postgres"),
+    "sqlite": partial(beside_bare, "sqlite"),
+    "many": many,
+    "workers": workers,
+    "predict": predicting,
+    "memory": memory,
+}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", nargs="+", choices=PARTS, default=PARTS)
+    parser.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS))
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--quick", action="store_true", help="one short round of each: does it run?")
     options = parser.parse_args()
     sizes = Sizes(1, 50, 5000, 500, 1000) if options.quick else Sizes(options.rounds)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that servers end with it
     report: dict[str, float] = {}
-    with tempfile.TemporaryDirectory(prefix="frugal-steps-") as folder, place(Path(folder), set(options.only)) as ready_place:
-        print(f"{CLIENTS} clients; a session is {len(ready_place.longest)} answers, a round {sizes.sessions:,} sessions")
-        for part in PARTS:
-            if part not in options.only:
-                continue
-            if part in ENGINES:
-                beside_bare(ready_place, part, sizes, report)
-            else:
-                {"many": many, "workers": workers, "predict": predicting, "memory": memory}[part](ready_place, sizes, report)
+    postgres = bool(set(options.only) - {"sqlite", "predict"})
+    with tempfile.TemporaryDirectory(prefix="frugal-steps-") as folder, place(Path(folder), postgres) as here:
+        print(f"{CLIENTS} clients; a session is {len(here.longest)} answers, a round {sizes.sessions:,} sessions")
+        for part, measure in PARTS.items():
+            if part in options.only:
+                measure(here, sizes, report)
     print(json.dumps(report))
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from importlib.metadata import version
 
 from models.learners import LEARNERS
+from service.errors import Problem
 from service.interview import ask
 from service.local import predict, show, train
 
@@ -24,7 +25,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if result:
             print(result)
         return 0
-    except (ValueError, TypeError, IndexError, OSError) as error:
+    except (ValueError, TypeError, IndexError, OSError, Problem) as error:
         print(f"frugal: {_one_line(error)}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
@@ -71,17 +72,12 @@ def _serve(options: argparse.Namespace) -> str:
 def _migrate(options: argparse.Namespace) -> str:
     from service.config import from_environment
     from service.example import publish_example
-    from service.store.db import open_database
-    from service.store.migrating import migrate
+    from service.store.migrating import prepared
 
-    settings = from_environment(database=options.database)
-    database = open_database(settings)
-    try:
-        migrate(database)
+    settings = from_environment(database=options.database, migrate="auto")
+    with prepared(settings) as database:
         said = f"{settings.shown_database} is at this release's tables"
         return f"{said}\n{publish_example(database)}" if options.example else said
-    finally:
-        database.close()
 
 
 def _train_options(training: argparse.ArgumentParser) -> None:

@@ -1,6 +1,7 @@
 """The heart example: its model, trained and published where there is none, and a session with it as curl lines."""
 
 import json
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -23,6 +24,7 @@ def publish_example(database: Database) -> str:
         name, number = resolve(database, NAME)
         return f"model {name}:{number} is there already"
     except ModelNotFound:
+        print("frugal: growing the heart example (on a new machine the kernels are compiled first, about a minute)", file=sys.stderr)
         about = publish_ensemble(database, NAME, train_example())
         found = about["metrics"]
         return f"published {NAME}:{about['version']}: error {found['error']:.3f}, mean cost {found['mean_cost']:.2f} on rows it never saw"

@@ -9,8 +9,7 @@ import uvicorn
 
 from service.config import Settings, from_environment, to_environment
 from service.example import curl_lines
-from service.store.db import open_database
-from service.store.migrating import at_head, migrate
+from service.store.migrating import prepared
 
 GRACE = 30  # seconds that requests in flight have to finish when the server is told to stop
 
@@ -30,7 +29,6 @@ def serve(options: argparse.Namespace) -> str:
         server_header=False,
         proxy_headers=False,
         timeout_graceful_shutdown=GRACE,
-        log_level="warning" if settings.workers == 1 else "info",
     )
     return ""
 
@@ -51,15 +49,8 @@ def check(settings: Settings) -> None:
 def prepare(settings: Settings) -> None:
     """Tables as this release wants them, before any worker starts."""
     print(f"frugal: database {settings.shown_database}", file=sys.stderr)
-    database = open_database(settings)
-    try:
-        if settings.migrate == "auto":
-            migrate(database)
-        elif not at_head(database):
-            raise ValueError("the database is not at this release's tables, and FRUGAL_MIGRATE is never: run frugal migrate")
-        lines = curl_lines(database, f"http://{settings.host}:{settings.port}")
-    finally:
-        database.close()
+    with prepared(settings) as database:
+        lines = curl_lines(database, f"http://{settings.host}:{settings.port}") if settings.port else []
     if lines:
         print("frugal: a whole session, line by line:\n\n" + "\n".join(lines) + "\n", file=sys.stderr)
 

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numba
 import numpy as np
@@ -20,10 +21,11 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 
 
 @pytest.fixture(scope="session")
-def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgresServer]:
-    server = PostgresServer(tmp_path_factory.mktemp("postgres") / "data")
-    yield server
-    server.stop()
+def postgres() -> Iterator[PostgresServer]:
+    with TemporaryDirectory() as folder:
+        server = PostgresServer(Path(folder) / "data")
+        yield server
+        server.stop()
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

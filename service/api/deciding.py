@@ -11,9 +11,9 @@ from service.api.access import Caller, TheSettings, TheVersions
 from service.api.problems import documented
 from service.api.reading import LargeRoute, StrictRoute
 from service.api.sessions import AWAY, SHAPE, Question, ShownModel, ShownPrediction
-from service.api.shapes import Confidence, Items, Known, Money, Reference, Seed, Strict, answers_of, in_millionths
+from service.api.shapes import Confidence, ItemsOrMapping, Known, Money, Reference, Seed, Strict, answers_of, in_millionths
 from service.api.showing import current_prediction, reply, shown_model, shown_money, shown_question
-from service.errors import InvalidRequest, ModelNotFound, WrongAnswer
+from service.errors import AnswerConflict, InvalidRequest, ModelNotFound, WrongAnswer
 from service.registry.cache import Version
 from service.sessions.preview import preview
 
@@ -26,7 +26,7 @@ class Next(Strict):
 
     model: Reference
     known: Known | None = None
-    answers: Items | Known | None = Field(None, description="what was bought, in order: items as in a session, or features with values")
+    answers: ItemsOrMapping | None = Field(None, description="what was bought, in order: items as in a session, or features with values")
     budget: Money | None = None
     spent: Money | None = Field(None, description="what was spent so far; by default what the answers cost, in their order")
     seed: Seed = 0
@@ -65,7 +65,7 @@ class Predicted(Strict):
     rows: list[RowShown]
 
 
-@router.post("/next", response_model=NextShown, responses=documented(*SHAPE, WrongAnswer, ModelNotFound, *AWAY))
+@router.post("/next", response_model=NextShown, responses=documented(*SHAPE, WrongAnswer, AnswerConflict, ModelNotFound, *AWAY))
 async def next_question(body: Next, caller: Caller, versions: TheVersions) -> Response:
     """The decision that a session with these answers would come to; nothing is kept."""
     version = await versions.find(body.model)

@@ -1,4 +1,4 @@
-"""Errors as RFC 9457 problem+json, everywhere: the service's own, FastAPI's, wrong routes and methods, and what nobody expected."""
+"""Errors as RFC 9457 problem+json, everywhere: the service's own, FastAPI's, wrong routes and methods."""
 
 import json
 import logging
@@ -9,7 +9,7 @@ from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
-from service.errors import Internal, InvalidRequest, MethodNotAllowed, NotFound, Problem
+from service.errors import InvalidRequest, MethodNotAllowed, NotFound, Problem
 
 PREFIX = "urn:frugal:problem:"
 log = logging.getLogger("frugal")
@@ -19,7 +19,6 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(Problem, _problem)
     app.add_exception_handler(RequestValidationError, _misshapen)
     app.add_exception_handler(HTTPException, _http)
-    app.add_exception_handler(Exception, _unexpected)
 
 
 def respond(problem: Problem, request: Request, headers: Mapping[str, str] | None = None) -> Response:
@@ -82,12 +81,9 @@ async def _http(request: Request, error: Exception) -> Response:
     return respond(InvalidRequest(str(error.detail)), request, error.headers)
 
 
-async def _unexpected(request: Request, error: Exception) -> Response:
-    return respond(Internal("Something is wrong with the service; its log has the details under this request_id."), request)
-
-
 def _where(place: tuple[int | str, ...]) -> str:
-    return ".".join(str(part) for part in place if part not in ("body", "query", "path", "header", "one", "several"))
+    """The field's path; not whether it came in the body or the query, nor which of several shapes it was held against."""
+    return ".".join(str(part) for part in place[1:] if not str(part).startswith("<"))
 
 
 def _what(fault: Mapping[str, Any]) -> str:

@@ -49,14 +49,14 @@ class OpenSession(Strict):
 class Several(Strict):
     """Several answers at once: all or nothing."""
 
-    answers: Items
+    answers: Annotated[Items, Field(min_length=1)]
 
 
 def _one_or_several(body: Any) -> str:
-    return "several" if isinstance(body, dict) and "answers" in body else "one"
+    return "<several>" if isinstance(body, dict) and "answers" in body else "<one>"
 
 
-AnswerBody = Annotated[Annotated[Item, Tag("one")] | Annotated[Several, Tag("several")], Discriminator(_one_or_several)]
+AnswerBody = Annotated[Annotated[Item, Tag("<one>")] | Annotated[Several, Tag("<several>")], Discriminator(_one_or_several)]
 
 
 class Question(Strict):

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from decimal import Decimal
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, model_validator
 
 from models.costs import MOST, is_text, millionths
 from models.schema import Value
@@ -83,7 +83,11 @@ def once_each(items: Sequence[Item]) -> Sequence[Item]:
     return items
 
 
-Items = Annotated[list[Item], Field(min_length=1, max_length=10_000), AfterValidator(once_each)]
+Items = Annotated[list[Item], Field(max_length=10_000), AfterValidator(once_each)]
+ItemsOrMapping = Annotated[
+    Annotated[Items, Tag("<items>")] | Annotated[Known, Tag("<mapping>")],
+    Discriminator(lambda given: "<items>" if isinstance(given, list) else "<mapping>"),
+]
 
 
 def in_millionths(amount: float | None) -> int | None:

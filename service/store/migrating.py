@@ -1,5 +1,8 @@
 """Migrations, configured in code so that an installed package can migrate: up to head, down again, and whether a database is at head."""
 
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
@@ -10,9 +13,31 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, text
 
 import migrations
-from service.store.db import Database
+from service.config import Settings
+from service.errors import DatabaseAway
+from service.store.db import Database, open_database
 
 LOCK = 7_302_871_665  # the advisory lock under which PostgreSQL migrates: two servers that start together take turns
+
+
+@contextmanager
+def prepared(settings: Settings) -> Iterator[Database]:
+    """The database of these settings, with the tables of this release; ValueError says in words why not."""
+    try:
+        database = open_database(settings)
+    except sqlite3.Error as error:
+        raise ValueError(f"cannot use {settings.shown_database}: {error}") from None
+    try:
+        if settings.migrate == "auto":
+            migrate(database)
+        elif not at_head(database):
+            raise ValueError("the database is not at this release's tables, and FRUGAL_MIGRATE is never: run frugal migrate")
+        yield database
+    except DatabaseAway as error:
+        reason = str(error.__cause__ or error).strip().split("\n")[0]
+        raise ValueError(f"cannot use {settings.shown_database}: {reason}") from None
+    finally:
+        database.close()
 
 
 def migrate(database: Database, to: str = "head") -> None:

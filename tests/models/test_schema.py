@@ -106,3 +106,39 @@ def test_a_price_list_brings_units_and_questions():
     described = SCHEMA.described_by(costs)
     assert described["age"] == Feature("age", unit="years", question="How old?")
     assert described["grade"].unit == "points"
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        [1.5, None, 2, -0.0],
+        [1, 2**60, None],
+        [10**400],
+        [math.nan],
+        [math.inf],
+        [True],
+        ["1"],
+        [1.0, "x"],
+        [[1]],
+    ],
+)
+def test_a_column_of_rows_is_encoded_as_its_values_one_by_one(column: list) -> None:
+    schema = Schema([Feature("n"), Feature("c", "categorical", ("a", 1, "b"))])
+    _assert_same(schema, "n", column)
+
+
+@pytest.mark.parametrize("column", [["a", None, "b"], [1, "a"], [True], ["z"], [1.0], [None], [{}]])
+def test_a_column_of_categories_is_encoded_as_its_values_one_by_one(column: list) -> None:
+    _assert_same(Schema([Feature("n"), Feature("c", "categorical", ("a", 1, "b"))]), "c", column)
+
+
+def _assert_same(schema: Schema, name: str, column: list) -> None:
+    rows = [{} if value is None else {name: value} for value in column]
+    try:
+        expected = [schema.encode(name, value) for value in column]
+    except ValueError as error:
+        with pytest.raises(ValueError, match=r"row \d: " + re.escape(str(error))):
+            schema.encode_rows(rows)
+        np.testing.assert_array_equal(schema.encode_rows(rows, only=()), np.full((len(rows), 2), np.nan))
+        return
+    np.testing.assert_array_equal(schema.encode_rows(rows)[:, schema.position(name)], expected)

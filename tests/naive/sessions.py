@@ -44,7 +44,10 @@ class Sessions:
         if given["model"] != self.name:
             return Reply(404, "model-not-found")
         known = given["known"] or {}
-        if any(name not in self.model.schema.names or (name in used(self.model) and wrong_value(self.model, name, known[name])) for name in known):
+        if any(
+            name not in self.model.schema.names or (name in used(self.model) and wrong_value(self.model, name, known[name]))
+            for name in known
+        ):
             return WRONG
         session = {
             "id": id,

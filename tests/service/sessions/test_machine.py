@@ -1,7 +1,7 @@
 """Sessions against their naive twin: whatever a client does, in whatever order, both say the same, and the tables hold what was said."""
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
@@ -9,20 +9,22 @@ import httpx
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, multiple, precondition, rule, run_state_machine_as_test
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule, run_state_machine_as_test
 
-from models import CostModel, Ensemble, Feature, Leaf, Price, Schema, Split, decide
+from models import Ask, CostModel, Feature, Leaf, Price, Schema, Split, decide
 from service.config import Settings
 from tests import strategies
 from tests.databases import rows
 from tests.naive.deciding import Model
-from tests.naive.sessions import Reply, Sessions, misshapen, situation, used
+from tests.naive.sessions import Reply, Sessions, situation, used
 from tests.service.conftest import publish
 from tests.serving import serving
 
+Body = dict[str, Any]
+Sent = tuple[int, Body]  # the number of a session, and answers for it
+Place = tuple[int, str]  # the number of a session, and a feature
 BUDGETS = [None, None, 0, 0.3, 1, 2.5, 10]
 NOT_MONEY = [-1, True, "5", 0.1234567]
-NOWHERE = "01890000-0000-7000-8000-000000000000"
 SHAPELESS = [
     {"feature": "f0"},
     {"feature": "f0", "value": None},
@@ -48,12 +50,12 @@ FROM sessions s
 """
 
 
+@pytest.mark.timeout(900)  # where it fails, the shortest way there is looked for
 def test_sessions_do_what_their_naive_twin_does(database_url: str) -> None:
     with serving(Settings(database=database_url)) as client:
-        most = settings.default.max_examples
         run_state_machine_as_test(
             lambda: Machine(client, database_url),
-            settings=settings(parent=settings.default, max_examples=max(1, most // 4), stateful_step_count=40),
+            settings=settings(max_examples=settings.default.max_examples // 4, stateful_step_count=40),
         )
 
 
@@ -97,91 +99,314 @@ def chain(schema: Schema, names: list[str]) -> Any:
 MODELS = st.one_of(st.builds(ward), strategies.models().filter(lambda model: len(used(model)) > 1))
 
 
-def values(feature: Feature) -> st.SearchStrategy[Any]:
-    return strategies.values_of(feature, missing=False)
+def any_answer(feature: Feature) -> st.SearchStrategy[Body]:
+    """An answer that a version takes: twice as often a value as none."""
+    said = strategies.values_of(feature, missing=False).map(lambda value: {"feature": feature.name, "value": value})
+    return st.one_of(
+        said, said, st.sampled_from(["pending", "unavailable"]).map(lambda status: {"feature": feature.name, "status": status})
+    )
+
+
+def answers(model: Model) -> st.SearchStrategy[Body]:
+    return st.sampled_from([feature for feature in model.schema.features if feature.name in used(model)]).flatmap(any_answer)
+
+
+def wrong_answers(model: Model) -> st.SearchStrategy[Body]:
+    """Answers of the right shape with a value that is mostly wrong, or for a feature that is unknown or unused."""
+    wrong = st.sampled_from(model.schema.features).flatmap(
+        lambda feature: wrong_values(feature).map(lambda value: {"feature": feature.name, "value": value})
+    )
+    foreign = st.sampled_from(["nose", "F0", " f0", *sorted(set(model.schema.names) - used(model))])
+    said = st.sampled_from([{"value": 1}, {"status": "pending"}, {"status": "unavailable"}])
+    return st.one_of(wrong, st.builds(lambda name, what: {"feature": name} | what, foreign, said))
 
 
 def wrong_values(feature: Feature) -> st.SearchStrategy[Any]:
     return st.sampled_from(["", "nine", "0", 9, -0.5, True] if feature.categories else ["", "1", True, False])
 
 
-def answers(model: Model) -> st.SearchStrategy[dict[str, Any]]:
-    """Answers that a version takes, of any kind."""
-    asked = st.sampled_from([feature for feature in model.schema.features if feature.name in used(model)])
-    said = asked.flatmap(lambda feature: values(feature).map(lambda value: {"feature": feature.name, "value": value}))
-    unsaid = st.builds(lambda feature, status: {"feature": feature.name, "status": status}, asked, st.sampled_from(["pending", "unavailable"]))
-    return st.one_of(said, said, unsaid)
-
-
-def wrong_answers(model: Model) -> st.SearchStrategy[dict[str, Any]]:
-    """Answers of the right shape that no version takes: a wrong value, or a feature that is unknown or unused."""
-    known = st.sampled_from(model.schema.features)
-    wrong = known.flatmap(lambda feature: wrong_values(feature).map(lambda value: {"feature": feature.name, "value": value}))
-    idle = sorted(set(model.schema.names) - used(model))
-    foreign = st.sampled_from(["nose", "F0", " f0", *idle])
-    said = st.sampled_from([{"value": 1}, {"status": "pending"}, {"status": "unavailable"}])
-    return st.one_of(wrong, st.builds(lambda name, what: {"feature": name, **what}, foreign, said))
+def batches(model: Model) -> st.SearchStrategy[Body]:
+    """One or several answers, some of them wrong, now and then with a feature named twice."""
+    mixed = st.one_of(answers(model), wrong_answers(model))
+    several = st.one_of(
+        st.lists(mixed, max_size=4, unique_by=lambda item: item["feature"]), st.lists(answers(model), min_size=2, max_size=3)
+    )
+    return st.one_of(answers(model), several.map(lambda items: {"answers": items}))
 
 
 def knowns(model: Model) -> st.SearchStrategy[Any]:
-    """What may be known at an opening: raw values, nothing for unavailable, anything for what no tree uses."""
-    anything = {f.name: strategies.values_of(f) if f.name in used(model) else st.sampled_from(["?", 1, None]) for f in model.schema.features}
-    right = st.fixed_dictionaries({}, optional=anything)
+    """What a client may know at an opening: values, null for unavailable, anything where no tree asks; and now and then what is wrong."""
+    anything = {
+        feature.name: strategies.values_of(feature) if feature.name in used(model) else st.sampled_from(["?", 1, None])
+        for feature in model.schema.features
+    }
+    some = st.fixed_dictionaries({}, optional=anything)
     wrong = wrong_answers(model).map(lambda item: {item["feature"]: item.get("value")})
-    return st.one_of(st.none(), st.just({}), right, right, wrong)
+    return mostly(some, st.one_of(st.none(), wrong))
 
 
-def of_model(strategy: Any) -> st.SearchStrategy[Any]:
-    """A strategy that depends on the model of the running example."""
-    return st.runner().flatmap(lambda machine: strategy(machine.twin.model))
+def drawn(strategy: Callable[["Machine"], st.SearchStrategy[Any]]) -> st.SearchStrategy[Any]:
+    """A strategy that depends on what the running example has come to."""
+    return st.runner().flatmap(strategy)
 
 
-openings = of_model(
-    lambda model: st.fixed_dictionaries(
-        {"budget": st.sampled_from(BUDGETS)},
-        optional={
-            "known": knowns(model),
-            "seed": st.sampled_from([0, 7]),
-            "confidence": st.sampled_from([None, 0.75, 1]),
-            "reference": st.sampled_from([None, "case 17", "дело № 17"]),
-        },
-    )
+def of_model(strategy: Callable[[Model], st.SearchStrategy[Any]]) -> st.SearchStrategy[Any]:
+    return drawn(lambda machine: strategy(machine.twin.model))
+
+
+def mostly(usual: st.SearchStrategy[Any], other: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    """Seven times in eight the usual; `one_of` gives every one of its strategies the same chance."""
+    return st.integers(0, 7).flatmap(lambda n: other if n == 7 else usual)
+
+
+WHO = drawn(lambda machine: st.integers(0, len(machine.ids) - 1))
+WRONG_OPENINGS = st.sampled_from([{"model": "nobody"}, *({"budget": budget} for budget in NOT_MONEY)])
+RIGHT_OPENINGS = st.fixed_dictionaries(
+    {"budget": st.sampled_from(BUDGETS)},
+    optional={
+        "known": of_model(knowns),
+        "seed": st.sampled_from([0, 7]),
+        "confidence": st.sampled_from([None, 0.75, 1]),
+        "reference": st.sampled_from([None, "case 17", "дело № 17"]),
+    },
 )
+OPENINGS = mostly(RIGHT_OPENINGS, WRONG_OPENINGS)
 
 
 class Machine(RuleBasedStateMachine):
-    """One client with one model; every example begins without sessions."""
+    """One client and one model; every example begins without sessions. Sessions go by their number in `ids`, deleted ones too."""
 
-    ids = Bundle("ids")
-    opened = Bundle("opened")  # bodies and keys of openings
-    sent = Bundle("sent")  # ids and bodies of answers
-    numbers = itertools.count()
+    published = itertools.count()
 
     def __init__(self, client: httpx.Client, url: str) -> None:
         super().__init__()
         self.client, self.url = client, url
-        self.bodies: dict[str, Any] = {}  # per session, the reply to its last write
+        self.ids: list[str] = []
+        self.opened: list[tuple[Body, str]] = []  # openings with a key
+        self.sent: list[Sent] = []
+        self.seen: dict[tuple[str, int], Body] = {}  # sessions as they were shown, by id and revision
 
     @initialize(model=MODELS)
-    def publish(self, model: Model) -> None:
-        self.name = f"m{next(self.numbers)}"
-        self.ensemble: Ensemble = strategies.ensemble_of(model)
+    def publish_a_model(self, model: Model) -> None:
+        self.name = f"m{next(self.published)}"
+        self.ensemble = strategies.ensemble_of(model)
         self.twin = Sessions(self.name, model)
         publish(self.client, self.name, self.ensemble)
 
     def teardown(self) -> None:
         for (id,) in rows(self.url, "SELECT id FROM sessions"):
-            assert self.client.delete(f"/v1/sessions/{UUID(str(id))}").status_code == 204
+            self.client.delete(f"/v1/sessions/{UUID(str(id))}")
 
-    # Opening
+    # What a client does
 
-    @rule(targets=(ids, opened), body=openings)
-    def open(self, body: dict[str, Any]) -> Any:
-        return self.open_with({"model": self.name, **body}, None)[0]
+    @precondition(lambda self: len(self.running()) < 3)
+    @rule(body=OPENINGS, key=st.sampled_from([None, None, "one", "two"]))
+    def open(self, body: Body, key: str | None) -> None:
+        self._open({"model": self.name} | body, key)
 
-    @rule(target=ids, body=openings)
-    def open_one(self, body: dict[str, Any]) -> Any:
-        ...
+    @precondition(lambda self: self.opened)
+    @rule(opening=drawn(lambda machine: st.sampled_from(machine.opened)), change=st.sampled_from([{}, {}, {"budget": 5.5}, {"seed": 9}]))
+    def open_again(self, opening: tuple[Body, str], change: Body) -> None:
+        body, key = opening
+        self._open(body | change, key)
+
+    @precondition(lambda self: self.asked())
+    @rule(step=drawn(lambda machine: machine.any_answer_to(machine.asked())))
+    def answer_what_is_asked(self, step: Sent) -> None:
+        self._answer(*step)
+
+    @precondition(lambda self: self.asked())
+    @rule(place=drawn(lambda machine: st.sampled_from(machine.asked())))
+    def order_what_is_asked(self, place: Place) -> None:
+        who, name = place
+        self._answer(who, {"feature": name, "status": "pending"})
+
+    @precondition(lambda self: self.stored("pending"))
+    @rule(step=drawn(lambda machine: machine.any_answer_to(machine.stored("pending"))))
+    def answer_what_is_pending(self, step: Sent) -> None:
+        self._answer(*step)
+
+    @precondition(lambda self: self.stored())
+    @rule(step=drawn(lambda machine: machine.any_answer_to(machine.stored())))
+    def answer_what_is_answered(self, step: Sent) -> None:
+        self._answer(*step)
+
+    @precondition(lambda self: self.unanswered())
+    @rule(step=drawn(lambda machine: machine.any_answer_to(machine.unanswered())))
+    def answer_unasked(self, step: Sent) -> None:
+        self._answer(*step)
+
+    @precondition(lambda self: self.too_dear())
+    @rule(step=drawn(lambda machine: machine.any_answer_to(machine.too_dear())))
+    def answer_beyond_the_budget(self, step: Sent) -> None:
+        self._answer(*step)
+
+    @precondition(lambda self: self.running())
+    @rule(step=drawn(lambda machine: st.sampled_from(machine.running()).flatmap(machine.any_answers)))
+    def answer_several(self, step: Sent) -> None:
+        self._answer(*step)
+
+    @precondition(lambda self: self.ids)
+    @rule(who=WHO, body=of_model(batches))
+    def answer_anything(self, who: int, body: Body) -> None:
+        self._answer(who, body)
+
+    @precondition(lambda self: self.ids)
+    @rule(who=WHO, body=st.one_of(of_model(wrong_answers), st.sampled_from(SHAPELESS)))
+    def answer_wrongly(self, who: int, body: Any) -> None:
+        self._answer(who, body)
+
+    @precondition(lambda self: self.sent)
+    @rule(step=drawn(lambda machine: st.sampled_from(machine.sent)), as_floats=st.booleans())
+    def resend(self, step: Sent, as_floats: bool) -> None:
+        who, body = step
+        self._answer(who, with_floats(body) if as_floats else body)
+
+    @precondition(lambda self: self.ids)
+    @rule(who=WHO, how=st.sampled_from(["read", "read", "finish", "delete"]))
+    def look_or_end(self, who: int, how: str) -> None:
+        id, url = self.ids[who], f"/v1/sessions/{self.ids[who]}"
+        if how == "read":
+            self.compare(self.client.get(url), self.twin.read(id))
+        elif how == "finish":
+            self.compare(self.client.post(f"{url}/finish"), self.twin.finish(id))
+        else:
+            self.compare(self.client.delete(url), self.twin.delete(id))
+
+    @precondition(lambda self: self.ids)
+    @rule(limit=st.integers(1, 3), status=st.sampled_from([None, None, "open", "waiting", "done", "expired"]))
+    def list_page_by_page(self, limit: int, status: str | None) -> None:
+        cursor = None
+        for _ in range(len(self.ids) + 1):
+            wanted = {"limit": limit, "cursor": cursor, "status": status}
+            reply = self.client.get("/v1/sessions", params={name: value for name, value in wanted.items() if value is not None})
+            self.compare(reply, self.twin.listed(limit, cursor, status))
+            cursor = reply.json()["next"]
+            if cursor is None:
+                return
+        pytest.fail("the pages have no end")
+
+    # What the rules choose from
+
+    def asked(self) -> list[Place]:
+        return [(who, session["ask"][0]) for who, session in self._sessions() if session["ask"]]
+
+    def stored(self, *status: str) -> list[Place]:
+        return [
+            (who, name)
+            for who, session in self._sessions()
+            for name, line in session["answers"].items()
+            if not status or line["status"] in status
+        ]
+
+    def running(self) -> list[int]:
+        return [who for who, session in self._sessions() if session["status"] != "done"]
+
+    def unanswered(self) -> list[Place]:
+        return [(who, name) for who in self.running() for name in sorted(used(self.twin.model) - set(self._session(who)["answers"]))]
+
+    def too_dear(self) -> list[Place]:
+        return [(who, name) for who, name in self.unanswered() if self._too_dear(self._session(who), name)]
+
+    def any_answer_to(self, places: list[Place]) -> st.SearchStrategy[Sent]:
+        schema = self.twin.model.schema
+        return st.sampled_from(places).flatmap(lambda place: st.tuples(st.just(place[0]), any_answer(schema[place[1]])))
+
+    def any_answers(self, who: int) -> st.SearchStrategy[Sent]:
+        """Several answers that are mostly new."""
+        schema, stored = self.twin.model.schema, self._session(who)["answers"]
+        names = sorted(used(self.twin.model), key=lambda name: name in stored)
+        some = st.lists(st.sampled_from(names[:4]), min_size=2, max_size=4, unique=True) if len(names) > 1 else st.just(names)
+        items = some.flatmap(lambda chosen: st.tuples(*(any_answer(schema[name]) for name in chosen)))
+        return items.map(lambda several: (who, {"answers": list(several)}))
+
+    def _session(self, who: int) -> Body:
+        return self.twin.sessions[self.ids[who]]
+
+    def _sessions(self) -> list[tuple[int, Body]]:
+        return [(who, self.twin.sessions[id]) for who, id in enumerate(self.ids) if id in self.twin.sessions]
+
+    def _too_dear(self, session: Body, name: str) -> bool:
+        (cost,) = self.twin.prices(session["answers"], [{"feature": name}])
+        return session["budget"] is not None and cost > session["budget"] - session["spent"]
+
+    # What both say of it
+
+    def _open(self, body: Body, key: str | None) -> None:
+        headers = {} if key is None else {"Idempotency-Key": f"{self.name}-{key}"}
+        reply = self.client.post("/v1/sessions", json=body, headers=headers)
+        id = reply.json().get("id")
+        expected = self.twin.open(body, key, id)
+        if expected.status == 201:
+            assert reply.headers.get("location") == f"/v1/sessions/{id}"
+            assert expected.replayed == (id in self.ids)
+            self.ids += [] if expected.replayed else [id]
+        if key is not None and expected.status != 422:
+            self.opened.append((body, key))
+        self.compare(reply, expected)
+
+    def _answer(self, who: int, body: Any) -> None:
+        id = self.ids[who]
+        self.sent.append((who, body))
+        self.compare(self.client.post(f"/v1/sessions/{id}/answers", json=body), self.twin.answer(id, body))
+
+    def compare(self, reply: httpx.Response, expected: Reply) -> None:
+        found = reply.json() if reply.content else None
+        problem = found["type"].removeprefix("urn:frugal:problem:") if reply.is_error else None
+        replayed = reply.headers.get("idempotent-replayed") == "true"
+        assert (reply.status_code, problem, replayed) == (expected.status, expected.problem, expected.replayed), found
+        if expected.problem:
+            assert (expected.body or {}).items() <= found.items()
+        elif expected.body is None:
+            assert found is None
+        elif "items" in expected.body:
+            assert found["next"] == expected.body["next"]
+            for shown, twin in zip(found["items"], expected.body["items"], strict=True):
+                self.compare_sessions(shown, twin)
+        else:
+            self.compare_sessions(found, expected.body)
+
+    def compare_sessions(self, shown: Body, expected: Body) -> None:
+        """Equal but for times and why it asks, which is `decide`'s own; at one revision a session is always shown alike, times and all."""
+        assert without_times(shown) == roughly(expected)
+        assert shown["created_at"] <= shown["updated_at"] < shown["expires_at"]
+        assert shown == self.seen.setdefault((shown["id"], shown["revision"]), shown)
+        session = self.twin.sessions[shown["id"]]
+        if shown["ask"] and session["revision"] == shown["revision"]:
+            decision = decide(self.ensemble, **situation(session))
+            assert isinstance(decision, Ask)
+            assert shown["ask"]["why"] == decision.why
+
+    @invariant()
+    def the_tables_hold_what_was_said(self) -> None:
+        found = {}
+        for id, status, revision, budget, spent, charged, lines in rows(self.url, TABLES):
+            assert spent == charged
+            assert budget is None or spent <= budget
+            found[str(UUID(str(id)))] = status, revision, budget, spent, lines
+        assert found == {
+            id: (session["status"], session["revision"], session["budget"], session["spent"], len(session["answers"]))
+            for id, session in self.twin.sessions.items()
+        }
 
 
-del Machine  # placeholder
+def without_times(shown: Body) -> Body:
+    left = {name: value for name, value in shown.items() if name not in ("created_at", "updated_at", "expires_at")}
+    left["answers"] = [{name: value for name, value in line.items() if name != "at"} for line in shown["answers"]]
+    left["ask"] = shown["ask"] and {name: value for name, value in shown["ask"].items() if name != "why"}
+    return left
+
+
+def roughly(expected: Body) -> Body:
+    """The twin's chances are exact fractions made floats, the service's are sums of floats."""
+    said = expected["prediction"]
+    return expected | {"prediction": said | {"probabilities": pytest.approx(said["probabilities"], rel=1e-12, abs=1e-12)}}
+
+
+def with_floats(body: Any) -> Any:
+    """The same numbers, written with a decimal point."""
+    if isinstance(body, dict):
+        return {name: with_floats(value) for name, value in body.items()}
+    if isinstance(body, list):
+        return [with_floats(value) for value in body]
+    return float(body) if type(body) is int else body
