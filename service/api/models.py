@@ -18,7 +18,6 @@ from service.registry import versions as registry
 router = APIRouter(prefix="/v1/models", tags=["models"], route_class=StrictRoute)
 admin = APIRouter(prefix="/v1/admin/models", tags=["admin"], route_class=StrictRoute)
 BINARY = ("", "application/octet-stream", "application/x-safetensors", "application/vnd.safetensors")
-Name = Annotated[str, Path(max_length=64)]
 Number = Annotated[int, Path(ge=1, le=999_999_999)]
 
 
@@ -71,7 +70,7 @@ async def list_models(
     caller: Caller,
     database: TheDatabase,
     limit: Annotated[int, Query(ge=1, le=100)] = 20,
-    cursor: Annotated[str, Query(max_length=64)] = "",
+    cursor: Annotated[str, Query(pattern=f"^({registry.NAME})?$", description="`next` of the page before")] = "",
 ) -> Response:
     """Names in alphabetical order, each with its versions and aliases."""
     found = await asyncio.to_thread(registry.models_after, database, limit + 1, None, cursor)
@@ -79,13 +78,13 @@ async def list_models(
 
 
 @router.get("/{name}", response_model=ModelShown, responses=documented(ModelNotFound, *AWAY))
-async def one_model(name: Name, caller: Caller, database: TheDatabase) -> Response:
+async def one_model(name: str, caller: Caller, database: TheDatabase) -> Response:
     """A name with its versions and aliases."""
     return reply(await asyncio.to_thread(registry.model, database, name))
 
 
 @router.get("/{name}/versions/{version}", response_model=VersionShown, responses=documented(InvalidRequest, ModelNotFound, *AWAY))
-async def one_version(name: Name, version: Number, caller: Caller, database: TheDatabase) -> Response:
+async def one_version(name: str, version: Number, caller: Caller, database: TheDatabase) -> Response:
     """A version: its schema, costs, metrics and the curve of cost against error."""
     return reply(await asyncio.to_thread(registry.version, database, name, version))
 
@@ -104,8 +103,8 @@ async def upload(
     caller: Admin,
     database: TheDatabase,
     settings: TheSettings,
-    name: Annotated[str, Query(max_length=64)],
-    alias: Annotated[str | None, Query(max_length=64)] = None,
+    name: str,
+    alias: str | None = None,
 ) -> Response:
     """Publish an archive (the file that `frugal train` writes) as the next version of a name, and move an alias to it if one is named."""
     registry.check_name(name)
@@ -119,20 +118,20 @@ async def upload(
 
 
 @admin.put("/{name}/aliases/{alias}", response_model=ModelShown, responses=documented(*SHAPE, ModelNotFound, *AWAY))
-async def set_alias(name: Name, alias: Name, body: AliasBody, caller: Admin, database: TheDatabase) -> Response:
+async def set_alias(name: str, alias: str, body: AliasBody, caller: Admin, database: TheDatabase) -> Response:
     """Let an alias stand for a version. New sessions see it at once; running ones stay on their version."""
     await asyncio.to_thread(registry.set_alias, database, name, alias, body.version)
     return reply(await asyncio.to_thread(registry.model, database, name))
 
 
 @admin.delete("/{name}/aliases/{alias}", status_code=204, responses=documented(ModelNotFound, *AWAY))
-async def drop_alias(name: Name, alias: Name, caller: Admin, database: TheDatabase) -> Response:
+async def drop_alias(name: str, alias: str, caller: Admin, database: TheDatabase) -> Response:
     """Take an alias away."""
     await asyncio.to_thread(registry.drop_alias, database, name, alias)
     return Response(status_code=204)
 
 
 @admin.post("/{name}/versions/{version}/retire", response_model=VersionShown, responses=documented(InvalidRequest, ModelNotFound, *AWAY))
-async def retire(name: Name, version: Number, caller: Admin, database: TheDatabase) -> Response:
+async def retire(name: str, version: Number, caller: Admin, database: TheDatabase) -> Response:
     """Take a version out of what the bare name means. Sessions on it go on."""
     return reply(await asyncio.to_thread(registry.retire, database, name, version))

@@ -9,6 +9,7 @@ from sqlalchemy.exc import IntegrityError
 
 from models import Ensemble, dump, load
 from models.archive import BadArchive
+from models.costs import shown
 from service.errors import BadArchiveSent, Busy, InvalidRequest, ModelNotFound
 from service.store import archives, versions
 from service.store.db import Database
@@ -43,6 +44,7 @@ def publish_ensemble(database: Database, name: str, ensemble: Ensemble, alias: s
 
 
 def set_alias(database: Database, name: str, alias: str, number: int) -> None:
+    find_name(name)
     check_name(alias)
 
     def move(db: Connection) -> None:
@@ -54,12 +56,15 @@ def set_alias(database: Database, name: str, alias: str, number: int) -> None:
 
 
 def drop_alias(database: Database, name: str, alias: str) -> None:
+    find_name(name)
+    find_name(alias)
     if not database.write(lambda db: versions.drop_alias(db, name, alias)):
         raise unknown(f"{name}@{alias}")
 
 
 def retire(database: Database, name: str, number: int) -> dict[str, Any]:
     """Take a version out of what a bare name means; sessions on it go on, and it can still be named by number or alias."""
+    find_name(name)
     if not database.write(lambda db: versions.retire(db, name, number)):
         raise unknown(f"{name}:{number}")
     return version(database, name, number)
@@ -98,6 +103,7 @@ def read_ensemble(database: Database, name: str, number: int) -> Ensemble:
 
 def version(database: Database, name: str, number: int) -> dict[str, Any]:
     """All that is told of a version."""
+    find_name(name)
 
     def find(db: Connection) -> Any:
         return versions.one(db, name, number), versions.aliases_of(db, [name])[name]
@@ -110,6 +116,7 @@ def version(database: Database, name: str, number: int) -> dict[str, Any]:
 
 def model(database: Database, name: str) -> dict[str, Any]:
     """A name with its versions and aliases."""
+    find_name(name)
     found = models_after(database, None, [name])
     if not found:
         raise unknown(name)
@@ -169,8 +176,14 @@ def check_name(name: str) -> None:
         )
 
 
+def find_name(name: str) -> None:
+    """What cannot be a name is not there, and not worth asking the database for."""
+    if not re.fullmatch(NAME, name):
+        raise unknown(name)
+
+
 def unknown(reference: str) -> ModelNotFound:
-    return ModelNotFound(f"There is no {reference}: GET /v1/models lists what there is.")
+    return ModelNotFound(f"There is no model {shown(reference)}: GET /v1/models lists what there is.")
 
 
 def _insert(db: Connection, name: str, archive_id: Any, about: dict[str, Any], alias: str | None) -> int:

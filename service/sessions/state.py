@@ -172,10 +172,18 @@ def _over(session: Session, status: Literal["done", "expired"], standing: Standi
 
 
 def _same(stored: Answer | None, item: Given) -> bool:
-    """Whether an item says what is stored; numbers by value, and true is not 1."""
-    if stored is None or stored.status != item.status:
+    """Whether an item says what is stored."""
+    return stored is not None and stored.status == item.status and (item.status != "value" or _equal(stored.value, item.value))
+
+
+def _equal(stored: Value, given: Value) -> bool:
+    """Numbers by value, as floats where they are stored as floats; and true is not 1."""
+    if isinstance(stored, bool) != isinstance(given, bool):
         return False
-    return item.status != "value" or (stored.value == item.value and isinstance(stored.value, bool) == isinstance(item.value, bool))
+    try:
+        return (float(given) if isinstance(stored, float) and isinstance(given, int) else given) == stored
+    except OverflowError:
+        return False
 
 
 def _usable(ensemble: Ensemble, item: Given) -> Value:

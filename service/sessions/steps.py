@@ -2,22 +2,25 @@
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from uuid import UUID
 
 from models import Standing
 from models.schema import Value
-from service.errors import Busy, DatabaseAway, KeyReused, SessionNotFound
+from service.errors import Busy, KeyReused, SessionNotFound
 from service.registry.cache import Version, Versions
 from service.sessions.ledger import IdempotencyKey, Ledger
 from service.sessions.state import Given, Session, accept, decided, ended, known_answers, standing_of
 from service.store import sessions as stored
+from service.store.archives import drop_abandoned
 from service.store.db import Database
 from service.store.ids import new_id
 from service.store.tables import now
 
 ATTEMPTS = 20  # how often a step is judged again because another one came first
+AT_ONCE = 100  # sessions that a sweep looks at before it looks again
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,25 +90,22 @@ class Steps:
         ids = await asyncio.to_thread(self.database.read, lambda db: stored.ids_of(db, owner, before, limit, status))
         found = []
         for id in ids:
-            try:
+            with suppress(SessionNotFound):  # deleted meanwhile
                 found.append(await self.read(owner, id))
-            except SessionNotFound:
-                continue  # deleted meanwhile
         return found
 
     async def delete(self, owner: str, id: UUID) -> None:
         if not await asyncio.to_thread(self.database.write, lambda db: stored.drop(db, id, owner)):
             raise SessionNotFound()
 
-    async def sweep(self, limit: int = 100) -> int:
-        """Finalise sessions whose time is up, and forget old idempotency keys; says how many sessions it found."""
+    async def sweep(self, limit: int) -> int:
+        """Finalise sessions whose time is up and forget what is past its time; says how many sessions were due."""
         due = await asyncio.to_thread(self.database.read, lambda db: stored.due(db, limit))
         for id, owner in due:
-            try:
+            with suppress(SessionNotFound):  # deleted meanwhile
                 await self._current(owner, id)
-            except SessionNotFound:
-                continue
         await asyncio.to_thread(self.database.write, stored.drop_old_keys)
+        await asyncio.to_thread(self.database.write, drop_abandoned)
         return len(due)
 
     async def _current(self, owner: str, id: UUID) -> tuple[Session, Version]:
@@ -171,13 +171,13 @@ class Steps:
 
 
 async def sweep_forever(steps: Steps, every: float, failed: Callable[[Exception], None]) -> None:
-    """Sweep until cancelled; a sweep that fails is told and tried again at the next."""
+    """Sweep until cancelled; a sweep that fails, for whatever reason, is told and tried again at the next."""
     while True:
         await asyncio.sleep(every)
         try:
-            while await steps.sweep():
+            while await steps.sweep(AT_ONCE) == AT_ONCE:
                 pass
-        except (DatabaseAway, Busy) as error:
+        except Exception as error:
             failed(error)
 
 

@@ -97,6 +97,10 @@ def test_what_is_not_there_is_not_found(client: httpx.Client) -> None:
     problem(client.post("/v1/admin/models/clinic/versions/9/retire"), 404, "model-not-found")
     problem(client.put("/v1/admin/models/clinic/aliases/live", json={"version": 9}), 404, "model-not-found")
     problem(client.put("/v1/admin/models/nobody/aliases/live", json={"version": 1}), 404, "model-not-found")
+    for odd in ("%00", "a%2Fb", "A", "x" * 300, "%F0%9F%A9%BA"):
+        problem(client.get(f"/v1/models/{odd}"), 404, "not-found" if "%2F" in odd else "model-not-found")
+        problem(client.get(f"/v1/models/{odd}/versions/1"), 404, "not-found" if "%2F" in odd else "model-not-found")
+    problem(client.get("/v1/models?cursor=%00"), 422, "invalid-request")
     for model in ("nobody", "clinic@nobody", "clinic:9"):
         problem(client.post("/v1/sessions", json={"model": model}), 404, "model-not-found")
 

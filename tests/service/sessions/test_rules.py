@@ -394,10 +394,10 @@ def test_many_features_by_name_and_unicode(client: httpx.Client) -> None:
     assert client.get(f"/v1/sessions/{session['id']}").json()["reference"] == "дело № 17 🩺"
 
 
-@pytest.mark.parametrize("value", [0.1 + 0.2, 1e300, -1e-300, 1, 2**53 - 1, 123456789.12345679, 0])
+@pytest.mark.parametrize("value", [0.1 + 0.2, 1e300, -1e-300, 1, 2**53 + 1, 123456789.12345679, 0])
 def test_numbers_come_back_as_they_went_in(client: httpx.Client, value: float) -> None:
     session = opened(client)
     after = answer(client, session, ("sugar", value)).json()
-    assert after["answers"][0]["value"] == value
+    assert after["answers"][0]["value"] == float(value)
     assert client.get(f"/v1/sessions/{session['id']}").json() == after
     assert answer(client, session, ("sugar", value)).headers["idempotent-replayed"] == "true"
