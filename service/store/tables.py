@@ -62,7 +62,8 @@ class Moment(TypeDecorator[datetime]):
 
 def iso(moment: datetime) -> str:
     """RFC 3339 in UTC with six decimals and Z: the form of the wire and of SQLite."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    utc = moment if moment.tzinfo is UTC else moment.astimezone(UTC)
+    return utc.isoformat(timespec="microseconds")[:-6] + "Z"
 
 
 def now() -> datetime:

@@ -57,7 +57,7 @@ class Sessions:
             "seed": given["seed"],
             "confidence": given["confidence"],
             "reference": given["reference"],
-            "answers": {name: known_line(value) for name, value in known.items() if name in used(self.model)},
+            "answers": {name: known_line(self.stored(name, value)) for name, value in known.items() if name in used(self.model)},
         }
         self.sessions[id] = session
         self.decide(session)
@@ -74,7 +74,7 @@ class Sessions:
             return GONE
         session = self.sessions[id]
         stored = session["answers"]
-        new = [item for item in body.get("answers", [body]) if not same(stored.get(item["feature"]), item)]
+        new = [item for item in body.get("answers", [body]) if not self.same(stored.get(item["feature"]), item)]
         if not new:
             return Reply(200, body=self.shown(session), replayed=True)
         if any(wrong_item(self.model, item) for item in new):
@@ -89,7 +89,7 @@ class Sessions:
             left = session["budget"] - session["spent"]
             return Reply(409, "over-budget", {"cost": sum(costs) / 10**6, "remaining": left / 10**6})
         for item, cost in zip(new, costs, strict=True):
-            record(stored, item, cost)
+            self.record(stored, item, cost)
         session["spent"] += sum(costs)
         session["revision"] += 1
         self.decide(session)
@@ -134,6 +134,26 @@ class Sessions:
             costs.append(round((price.cost_in_group if entered and price.cost_in_group is not None else price.cost) * 10**6))
             bought.add(name)
         return costs
+
+    def same(self, line: dict[str, Any] | None, item: dict[str, Any]) -> bool:
+        """Whether an item says what is stored: the same status, or an equal number or word. True is not 1."""
+        if line is None or line["status"] != item.get("status"):
+            return False
+        value = self.stored(item["feature"], item.get("value"))
+        return line["value"] == value and isinstance(line["value"], bool) == isinstance(value, bool)
+
+    def record(self, stored: dict[str, Any], item: dict[str, Any], cost: int) -> None:
+        """What was pending keeps its place, its cost and its group; all else is a new line."""
+        said = {"status": item.get("status"), "value": self.stored(item["feature"], item.get("value"))}
+        if item["feature"] in stored:
+            stored[item["feature"]] |= said
+        else:
+            stored[item["feature"]] = said | {"cost": cost, "bought": said["status"] != "unavailable", "source": "answer"}
+
+    def stored(self, name: str, value: Any) -> Any:
+        """Numbers are kept as floats, which not every whole number is."""
+        number = self.model.schema[name].kind == "numeric" and isinstance(value, int) and not isinstance(value, bool)
+        return float(value) if number else value
 
     def decide(self, session: dict[str, Any]) -> None:
         """Where the session stands with its answers."""
@@ -230,25 +250,8 @@ def wrong_value(model: deciding.Model, name: str, value: Any) -> bool:
     return not any(value == category and isinstance(value, bool) == isinstance(category, bool) for category in feature.categories)
 
 
-def same(line: dict[str, Any] | None, item: dict[str, Any]) -> bool:
-    """Whether an item says what is stored: the same status, or an equal number or word. True is not 1."""
-    if line is None or line["status"] != item.get("status"):
-        return False
-    value = item.get("value")
-    return line["value"] == value and isinstance(line["value"], bool) == isinstance(value, bool)
-
-
 def known_line(value: Any) -> dict[str, Any]:
     return {"status": "unavailable" if value is None else None, "value": value, "cost": 0, "bought": False, "source": "known"}
-
-
-def record(stored: dict[str, Any], item: dict[str, Any], cost: int) -> None:
-    """What was pending keeps its place, its cost and its group; all else is a new line."""
-    said = {"status": item.get("status"), "value": item.get("value")}
-    if item["feature"] in stored:
-        stored[item["feature"]] |= said
-    else:
-        stored[item["feature"]] = said | {"cost": cost, "bought": said["status"] != "unavailable", "source": "answer"}
 
 
 def shown_line(name: str, line: dict[str, Any]) -> dict[str, Any]:

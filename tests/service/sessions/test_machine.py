@@ -1,7 +1,7 @@
 """Sessions against their naive twin: whatever a client does, in whatever order, both say the same, and the tables hold what was said."""
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -24,6 +24,7 @@ Body = dict[str, Any]
 Sent = tuple[int, Body]  # the number of a session, and answers for it
 Place = tuple[int, str]  # the number of a session, and a feature
 BUDGETS = [None, None, 0, 0.3, 1, 2.5, 10]
+NO_FLOAT = 2**53 + 1  # the first whole number that no float is
 NOT_MONEY = [-1, True, "5", 0.1234567]
 SHAPELESS = [
     {"feature": "f0"},
@@ -55,8 +56,16 @@ def test_sessions_do_what_their_naive_twin_does(database_url: str) -> None:
     with serving(Settings(database=database_url)) as client:
         run_state_machine_as_test(
             lambda: Machine(client, database_url),
-            settings=settings(max_examples=settings.default.max_examples // 4, stateful_step_count=40),
+            settings=settings(max_examples=settings.default.max_examples // 4, stateful_step_count=30),
         )
+
+
+@pytest.mark.xfail(strict=True, reason="1 is taken where true is a category, but then it is not equal to what was stored")
+def test_an_answer_sent_twice_is_told_the_same_twice(client: httpx.Client) -> None:
+    publish(client, "ward", strategies.ensemble_of(ward()))
+    id = client.post("/v1/sessions", json={"model": "ward"}).json()["id"]
+    codes = [client.post(f"/v1/sessions/{id}/answers", json={"feature": "f4", "value": 1}).status_code for _ in range(2)]
+    assert codes[0] == codes[1]
 
 
 def ward() -> Model:
@@ -92,19 +101,20 @@ def chain(schema: Schema, names: list[str]) -> Any:
     for name in reversed(names):
         words = schema[name].categories
         how = {"branches": {word: int(i > 0) for i, word in enumerate(words)}} if words else {"threshold": 0.5}
-        node = Split(name, [1, 1], [Leaf([3, 1]), node], **how)
+        node = Split(name, [2, 3], [Leaf([3, 1]), node], **how)
     return node
 
 
 MODELS = st.one_of(st.builds(ward), strategies.models().filter(lambda model: len(used(model)) > 1))
 
 
-def any_answer(feature: Feature) -> st.SearchStrategy[Body]:
-    """An answer that a version takes: twice as often a value as none."""
-    said = strategies.values_of(feature, missing=False).map(lambda value: {"feature": feature.name, "value": value})
-    return st.one_of(
-        said, said, st.sampled_from(["pending", "unavailable"]).map(lambda status: {"feature": feature.name, "status": status})
+def any_answer(feature: Feature, statuses: Sequence[str | None] = (None, None, None, "pending", "unavailable")) -> st.SearchStrategy[Body]:
+    """An answer that a version takes; the status None is a value."""
+    values = strategies.values_of(feature, missing=False)
+    said = (values if feature.categories else mostly(values, st.just(NO_FLOAT))).map(
+        lambda value: {"feature": feature.name, "value": value}
     )
+    return st.sampled_from(statuses).flatmap(lambda status: st.just({"feature": feature.name, "status": status}) if status else said)
 
 
 def answers(model: Model) -> st.SearchStrategy[Body]:
@@ -145,6 +155,11 @@ def knowns(model: Model) -> st.SearchStrategy[Any]:
     return mostly(some, st.one_of(st.none(), wrong))
 
 
+def budgets(model: Model) -> st.SearchStrategy[Any]:
+    """Now and then just what a feature costs."""
+    return st.sampled_from(BUDGETS + [price.cost for price in model.costs.prices])
+
+
 def drawn(strategy: Callable[["Machine"], st.SearchStrategy[Any]]) -> st.SearchStrategy[Any]:
     """A strategy that depends on what the running example has come to."""
     return st.runner().flatmap(strategy)
@@ -162,11 +177,11 @@ def mostly(usual: st.SearchStrategy[Any], other: st.SearchStrategy[Any]) -> st.S
 WHO = drawn(lambda machine: st.integers(0, len(machine.ids) - 1))
 WRONG_OPENINGS = st.sampled_from([{"model": "nobody"}, *({"budget": budget} for budget in NOT_MONEY)])
 RIGHT_OPENINGS = st.fixed_dictionaries(
-    {"budget": st.sampled_from(BUDGETS)},
+    {"budget": of_model(budgets)},
     optional={
         "known": of_model(knowns),
         "seed": st.sampled_from([0, 7]),
-        "confidence": st.sampled_from([None, 0.75, 1]),
+        "confidence": st.sampled_from([None, 0.625, 0.75, 1]),
         "reference": st.sampled_from([None, "case 17", "дело № 17"]),
     },
 )
@@ -222,7 +237,7 @@ class Machine(RuleBasedStateMachine):
         self._answer(who, {"feature": name, "status": "pending"})
 
     @precondition(lambda self: self.stored("pending"))
-    @rule(step=drawn(lambda machine: machine.any_answer_to(machine.stored("pending"))))
+    @rule(step=drawn(lambda machine: machine.any_answer_to(machine.stored("pending"), (None, "unavailable"))))
     def answer_what_is_pending(self, step: Sent) -> None:
         self._answer(*step)
 
@@ -308,14 +323,14 @@ class Machine(RuleBasedStateMachine):
     def too_dear(self) -> list[Place]:
         return [(who, name) for who, name in self.unanswered() if self._too_dear(self._session(who), name)]
 
-    def any_answer_to(self, places: list[Place]) -> st.SearchStrategy[Sent]:
+    def any_answer_to(self, places: list[Place], *statuses: Sequence[str | None]) -> st.SearchStrategy[Sent]:
         schema = self.twin.model.schema
-        return st.sampled_from(places).flatmap(lambda place: st.tuples(st.just(place[0]), any_answer(schema[place[1]])))
+        return st.sampled_from(places).flatmap(lambda place: st.tuples(st.just(place[0]), any_answer(schema[place[1]], *statuses)))
 
     def any_answers(self, who: int) -> st.SearchStrategy[Sent]:
         """Several answers that are mostly new."""
         schema, stored = self.twin.model.schema, self._session(who)["answers"]
-        names = sorted(used(self.twin.model), key=lambda name: name in stored)
+        names = sorted(used(self.twin.model), key=lambda name: (name in stored, name))
         some = st.lists(st.sampled_from(names[:4]), min_size=2, max_size=4, unique=True) if len(names) > 1 else st.just(names)
         items = some.flatmap(lambda chosen: st.tuples(*(any_answer(schema[name]) for name in chosen)))
         return items.map(lambda several: (who, {"answers": list(several)}))

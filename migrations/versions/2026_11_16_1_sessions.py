@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 from alembic import op
 
-revision = "2026_11_16_sessions"
+revision = "2026_11_16_1_sessions"
 down_revision = None
 
 MOMENT = sa.String(32).with_variant(sa.DateTime(timezone=True), "postgresql")
