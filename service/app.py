@@ -9,9 +9,11 @@ from importlib.metadata import version
 from fastapi import FastAPI
 
 from models.warm import warm_up
-from service.api import deciding, health, models, problems, sessions
+from service.api import deciding, health, keys, models, problems, sessions
 from service.api.edge import Edge
 from service.config import Settings, from_environment
+from service.owners.lookup import Keys
+from service.owners.rates import Rates
 from service.registry.cache import Versions
 from service.sessions.opening import open_ledger
 from service.sessions.steps import Steps, sweep_forever
@@ -31,7 +33,7 @@ def create(settings: Settings | None = None) -> FastAPI:
     )
     app.state.settings = settings or from_environment()
     app.state.warm = False
-    for part in (sessions.router, deciding.router, deciding.large, models.router, models.admin, health.router):
+    for part in (sessions.router, deciding.router, deciding.large, models.router, models.admin, keys.router, health.router):
         app.include_router(part)
     problems.install(app)
     app.add_middleware(Edge)
@@ -48,6 +50,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     try:
         ledger = await open_ledger(database, settings)
         app.state.database, app.state.ledger = database, ledger
+        app.state.keys, app.state.rates = Keys(database, settings.admin_key), Rates(settings.max_rate)
         app.state.versions = Versions(database, settings.loaded_versions)
         app.state.steps = Steps(ledger, app.state.versions, database, settings.session_ttl)
         sweep = asyncio.create_task(sweep_forever(app.state.steps, settings.sweep_every, _sweep_failed))

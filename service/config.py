@@ -8,6 +8,8 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
+from service.keyform import well_formed
+
 PREFIX = "FRUGAL_"
 
 
@@ -29,6 +31,10 @@ class Settings(BaseModel):
     loaded_versions: int = Field(16, ge=1, le=10_000, description="versions a process keeps loaded")
     max_body: int = Field(1_048_576, ge=1024, description="bytes of a request body")
     max_upload: int = Field(16_777_216, ge=1024, description="bytes of a body of rows to predict, or of an uploaded archive")
+    max_open_sessions: int = Field(1_000_000, ge=1, description="open sessions per owner")
+    max_rate: int = Field(1000, ge=1, description="requests per second and key in one process, and twice that at once after a pause")
+    retention: int = Field(0, ge=0, description="seconds that a session which is over is kept after its time to live; 0: for ever")
+    admin_key: str | None = Field(None, repr=False, description="an admin key that needs no database, as `frugal keys new` prints one")
     max_rows: int = Field(100_000, ge=1, description="rows per predict")
 
     @field_validator("database")
@@ -39,6 +45,13 @@ class Settings(BaseModel):
         if url.startswith("sqlite:///") and url.removeprefix("sqlite:///") in ("", ":memory:"):
             raise ValueError("a database in memory is lost with its process: name a file")
         return url
+
+    @field_validator("admin_key")
+    @classmethod
+    def _real_key(cls, key: str | None) -> str | None:
+        if key and not well_formed(key):
+            raise ValueError("not a key: make one with frugal keys new")
+        return key or None
 
     @property
     def sqlite_file(self) -> Path | None:
@@ -66,4 +79,4 @@ def from_environment(environment: Mapping[str, str] | None = None, **overrides: 
 
 def to_environment(settings: Settings) -> dict[str, str]:
     """The variables that give these settings again: how `serve` hands its options to worker processes."""
-    return {PREFIX + name.upper(): str(value) for name, value in settings.model_dump().items()}
+    return {PREFIX + name.upper(): str(value) for name, value in settings.model_dump().items() if value is not None}

@@ -5,8 +5,12 @@ Problem
 |   |-- WrongAnswer             a feature or value the version does not take
 |   |-- KeyReused               an Idempotency-Key that came with another body
 |   `-- BadArchiveSent          bytes that are no model
+|-- Unauthorized 401            no key, or none that counts
+|-- Forbidden 403               an admin's route and a client's key
+|   `-- ForeignRequest          open mode, and not from this machine
 |-- NotFound 404                no such route
 |   |-- SessionNotFound
+|   |-- KeyNotFound
 |   `-- ModelNotFound           no such name, alias or version
 |-- MethodNotAllowed 405
 |-- TooLarge 413
@@ -15,8 +19,10 @@ Problem
 |   |-- AnswerConflict          another value is stored
 |   |-- SessionClosed
 |   `-- OverBudget
+|-- TooManyRequests 429         more per second than a key may send
+|   `-- TooManySessions         more open sessions than an owner may have
 |-- Unavailable 503
-|   |-- Busy                    too many writers of one session
+|   |-- Busy                    too many writers at once
 |   |-- DatabaseAway
 |   `-- NotReady
 `-- Internal 500
@@ -57,6 +63,18 @@ class BadArchiveSent(InvalidRequest):
     slug, title = "bad-archive", "These bytes are not a model"
 
 
+class Unauthorized(Problem):
+    status, slug, title = 401, "unauthorized", "A key is needed"
+
+
+class Forbidden(Problem):
+    status, slug, title = 403, "forbidden", "This key may not do that"
+
+
+class ForeignRequest(Forbidden):
+    slug, title = "foreign-request", "Without keys, only this machine is served"
+
+
 class NotFound(Problem):
     status, slug, title = 404, "not-found", "There is nothing here"
 
@@ -66,6 +84,10 @@ class SessionNotFound(NotFound):
 
     def __init__(self) -> None:
         super().__init__("There is no session with this id: it was never opened here, was deleted, or is not yours.")
+
+
+class KeyNotFound(NotFound):
+    slug, title = "key-not-found", "No such key"
 
 
 class ModelNotFound(NotFound):
@@ -98,6 +120,14 @@ class SessionClosed(Conflict):
 
 class OverBudget(Conflict):
     slug, title = "over-budget", "This costs more than what remains of the budget"
+
+
+class TooManyRequests(Problem):
+    status, slug, title, retry_after = 429, "too-many-requests", "Too many requests", 1
+
+
+class TooManySessions(TooManyRequests):
+    slug, title, retry_after = "too-many-sessions", "Too many open sessions", 60
 
 
 class Unavailable(Problem):

@@ -11,6 +11,7 @@ from models.schema import Value
 from service.errors import ModelNotFound
 from service.reading import read_csv
 from service.registry.versions import publish_ensemble, read_ensemble, resolve
+from service.store.audit import Actor
 from service.store.db import Database
 from service.training.measuring import measured
 
@@ -25,7 +26,7 @@ def publish_example(database: Database) -> str:
         return f"model {name}:{number} is there already"
     except ModelNotFound:
         print("frugal: growing the heart example (on a new machine the kernels are compiled first, about a minute)", file=sys.stderr)
-        about = publish_ensemble(database, NAME, train_example())
+        about = publish_ensemble(database, NAME, train_example(), Actor("local"))
         found = about["metrics"]
         return f"published {NAME}:{about['version']}: error {found['error']:.3f}, mean cost {found['mean_cost']:.2f} on rows it never saw"
 

@@ -1,14 +1,15 @@
 """`frugal serve`: check, migrate, then run the server, in one process or several."""
 
 import argparse
-import ipaddress
 import os
 import sys
 
 import uvicorn
 
+from service.api.access import is_loopback
 from service.config import Settings, from_environment, to_environment
 from service.example import curl_lines
+from service.store.keys import any_admin
 from service.store.migrating import prepared
 
 GRACE = 30  # seconds that requests in flight have to finish when the server is told to stop
@@ -40,23 +41,18 @@ def check(settings: Settings) -> None:
             f"{settings.workers} workers need PostgreSQL, because an SQLite file has one process: "
             "leave --workers out, or set --database postgresql://..."
         )
-    if not _loopback(settings.host):
-        raise ValueError(
-            f"--host {settings.host} would let others in, and this server has no keys yet: listen on 127.0.0.1 and put a proxy before it"
-        )
 
 
 def prepare(settings: Settings) -> None:
     """Tables as this release wants them, before any worker starts."""
     print(f"frugal: database {settings.shown_database}", file=sys.stderr)
     with prepared(settings) as database:
+        if not is_loopback(settings.host) and not settings.admin_key and not database.read(any_admin):
+            raise ValueError(
+                f"--host {settings.host} lets others in, and there is no admin key: make one first with "
+                "`frugal keys create --owner NAME --role admin`, or set FRUGAL_ADMIN_KEY"
+            )
         lines = curl_lines(database, f"http://{settings.host}:{settings.port}") if settings.port else []
     if lines:
         print("frugal: a whole session, line by line:\n\n" + "\n".join(lines) + "\n", file=sys.stderr)
 
-
-def _loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

@@ -87,7 +87,8 @@ def place(folder: Path, postgres: bool) -> Iterator[Place]:
 
 def publish(url: str) -> None:
     command = [sys.executable, "-m", "service.cli", "migrate", "--example", "--database", url]
-    subprocess.run(command, cwd=ROOT, env=environment(), stdout=subprocess.DEVNULL, check=True)
+    done = subprocess.run(command, cwd=ROOT, env=environment(), capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
 
 
 @contextmanager
@@ -100,8 +101,9 @@ def serving(command: list[str], url: str, workers: int = 1) -> Iterator[tuple[in
     with tempfile.TemporaryFile("w+") as log:
         process = subprocess.Popen(full, cwd=ROOT, env=environment(url), stdout=log, stderr=log, start_new_session=True)
         try:
+            deadline = time.monotonic() + 120  # where the kernels have to be compiled first it takes a minute
             while not ready(port):
-                if process.poll() is not None:
+                if process.poll() is not None or time.monotonic() > deadline:
                     log.seek(0)
                     raise RuntimeError(f"{' '.join(full)} did not start:\n{log.read()[-2000:]}")
                 time.sleep(0.1)

@@ -9,7 +9,7 @@ from pydantic import Field
 from models import Ensemble, Stop, acquire
 from service.api.access import Caller, TheSettings, TheVersions
 from service.api.problems import documented
-from service.api.reading import LargeRoute, StrictRoute
+from service.api.reading import ClientRoute, LargeRoute
 from service.api.sessions import AWAY, SHAPE, Question, ShownModel, ShownPrediction
 from service.api.shapes import Confidence, ItemsOrMapping, Known, Money, Reference, Seed, Strict, answers_of, in_millionths
 from service.api.showing import current_prediction, reply, shown_model, shown_money, shown_question
@@ -17,7 +17,7 @@ from service.errors import AnswerConflict, InvalidRequest, ModelNotFound, WrongA
 from service.registry.cache import Version
 from service.sessions.preview import preview
 
-router = APIRouter(prefix="/v1", tags=["decisions"], route_class=StrictRoute)
+router = APIRouter(prefix="/v1", tags=["decisions"], route_class=ClientRoute)
 large = APIRouter(prefix="/v1", tags=["decisions"], route_class=LargeRoute)
 
 

@@ -6,11 +6,12 @@ from fastapi import APIRouter, Request, Response
 
 from service.api.access import TheDatabase
 from service.api.problems import documented
+from service.api.reading import OpenRoute
 from service.api.showing import reply
 from service.errors import NotReady, Problem
 from service.store.migrating import at_head
 
-router = APIRouter(tags=["health"])
+router = APIRouter(tags=["health"], route_class=OpenRoute)
 
 
 @router.get("/livez")

@@ -6,17 +6,17 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path, Query, Request, Response
 from pydantic import Field
 
-from service.api.access import Admin, Caller, TheDatabase, TheSettings
+from service.api.access import Caller, TheDatabase, TheSettings
 from service.api.problems import documented
-from service.api.reading import StrictRoute, read_body
+from service.api.reading import AdminRoute, ClientRoute, read_body
 from service.api.sessions import AWAY, SHAPE
 from service.api.shapes import Strict
 from service.api.showing import reply
 from service.errors import BadArchiveSent, InvalidRequest, ModelNotFound, UnsupportedMediaType
 from service.registry import versions as registry
 
-router = APIRouter(prefix="/v1/models", tags=["models"], route_class=StrictRoute)
-admin = APIRouter(prefix="/v1/admin/models", tags=["admin"], route_class=StrictRoute)
+router = APIRouter(prefix="/v1/models", tags=["models"], route_class=ClientRoute)
+admin = APIRouter(prefix="/v1/admin/models", tags=["admin"], route_class=AdminRoute)
 BINARY = ("", "application/octet-stream", "application/x-safetensors", "application/vnd.safetensors")
 Number = Annotated[int, Path(ge=1, le=999_999_999)]
 
@@ -100,7 +100,7 @@ async def one_version(name: str, version: Number, caller: Caller, database: TheD
 )
 async def upload(
     request: Request,
-    caller: Admin,
+    caller: Caller,
     database: TheDatabase,
     settings: TheSettings,
     name: str,
@@ -113,25 +113,25 @@ async def upload(
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() not in BINARY:
         raise UnsupportedMediaType("Send the archive's bytes as they are, with Content-Type: application/octet-stream.")
     data = await read_body(request, settings.max_upload)
-    found = await asyncio.to_thread(registry.publish, database, name, data, alias)
+    found = await asyncio.to_thread(registry.publish, database, name, data, caller.actor, alias)
     return reply(found, 201, {"Location": f"/v1/models/{name}/versions/{found['version']}"})
 
 
 @admin.put("/{name}/aliases/{alias}", response_model=ModelShown, responses=documented(*SHAPE, ModelNotFound, *AWAY))
-async def set_alias(name: str, alias: str, body: AliasBody, caller: Admin, database: TheDatabase) -> Response:
+async def set_alias(name: str, alias: str, body: AliasBody, caller: Caller, database: TheDatabase) -> Response:
     """Let an alias stand for a version. New sessions see it at once; running ones stay on their version."""
-    await asyncio.to_thread(registry.set_alias, database, name, alias, body.version)
+    await asyncio.to_thread(registry.set_alias, database, name, alias, body.version, caller.actor)
     return reply(await asyncio.to_thread(registry.model, database, name))
 
 
 @admin.delete("/{name}/aliases/{alias}", status_code=204, responses=documented(ModelNotFound, *AWAY))
-async def drop_alias(name: str, alias: str, caller: Admin, database: TheDatabase) -> Response:
+async def drop_alias(name: str, alias: str, caller: Caller, database: TheDatabase) -> Response:
     """Take an alias away."""
-    await asyncio.to_thread(registry.drop_alias, database, name, alias)
+    await asyncio.to_thread(registry.drop_alias, database, name, alias, caller.actor)
     return Response(status_code=204)
 
 
 @admin.post("/{name}/versions/{version}/retire", response_model=VersionShown, responses=documented(InvalidRequest, ModelNotFound, *AWAY))
-async def retire(name: str, version: Number, caller: Admin, database: TheDatabase) -> Response:
+async def retire(name: str, version: Number, caller: Caller, database: TheDatabase) -> Response:
     """Take a version out of what the bare name means. Sessions on it go on."""
-    return reply(await asyncio.to_thread(registry.retire, database, name, version))
+    return reply(await asyncio.to_thread(registry.retire, database, name, version, caller.actor))

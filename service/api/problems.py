@@ -30,6 +30,8 @@ def respond(problem: Problem, request: Request, headers: Mapping[str, str] | Non
         "request_id": request.scope.get("request_id"),
     }
     given = dict(headers or {})
+    if problem.status == 401:
+        given["WWW-Authenticate"] = 'Bearer realm="frugal"'
     if problem.retry_after is not None:
         given["Retry-After"] = str(problem.retry_after)
     return Response(json.dumps(body), problem.status, given, media_type="application/problem+json")

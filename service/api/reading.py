@@ -7,20 +7,26 @@ from typing import Any, NoReturn
 from fastapi import Request, Response
 from fastapi.routing import APIRoute
 
+from service.api.access import identify
 from service.errors import InvalidRequest, TooLarge, UnsupportedMediaType
+from service.owners.keys import Role
 
 
-class StrictRoute(APIRoute):
-    """A route whose body is JSON as RFC 8259 has it: no NaN, no name twice, and no more bytes than the settings allow."""
+class ClientRoute(APIRoute):
+    """A route for whoever has a key. First the caller is known; then its body is read, as JSON that RFC 8259 would have: no NaN, no name
+    twice, and no more bytes than the settings allow."""
 
+    role: Role = "client"
     limit = "max_body"
 
     def get_route_handler(self) -> Callable[[Request], Awaitable[Response]]:  # type: ignore[override]
         handle = super().get_route_handler()
-        if self.body_field is None:
-            return handle
+        has_body = self.body_field is not None
 
         async def strict(request: Request) -> Response:
+            request.scope["caller"] = await identify(request, self.role)
+            if not has_body:
+                return await handle(request)
             raw = await read_body(request, getattr(request.app.state.settings, self.limit))
             if raw:
                 check_json_type(request)
@@ -29,10 +35,20 @@ class StrictRoute(APIRoute):
         return strict
 
 
-class LargeRoute(StrictRoute):
+class LargeRoute(ClientRoute):
     """The same for bodies that hold many rows."""
 
     limit = "max_upload"
+
+
+class AdminRoute(ClientRoute):
+    """A route for admins."""
+
+    role = "admin"
+
+
+class OpenRoute(APIRoute):
+    """A route for anybody: what says whether the service lives."""
 
 
 class ReadRequest(Request):

@@ -10,7 +10,7 @@ from pydantic import Discriminator, Field, Tag
 
 from service.api.access import Caller, TheSteps
 from service.api.problems import documented
-from service.api.reading import StrictRoute
+from service.api.reading import ClientRoute
 from service.api.shapes import Confidence, Item, Items, Known, Money, Reference, Seed, Strict, Text, in_millionths
 from service.api.showing import reply, session_reply, shown_session
 from service.errors import (
@@ -32,7 +32,7 @@ from service.sessions.steps import Opening
 
 SHAPE = (TooLarge, UnsupportedMediaType, InvalidRequest)
 AWAY = (Busy, DatabaseAway)
-router = APIRouter(prefix="/v1/sessions", tags=["sessions"], route_class=StrictRoute)
+router = APIRouter(prefix="/v1/sessions", tags=["sessions"], route_class=ClientRoute)
 
 
 class OpenSession(Strict):
@@ -154,7 +154,7 @@ async def list_own(
     status: Literal["open", "waiting", "done", "expired"] | None = None,
 ) -> Response:
     """The caller's own sessions, newest first."""
-    before = None if cursor is None else _uuid(cursor)
+    before = None if cursor is None else parse_id(cursor)
     if cursor is not None and before is None:
         raise InvalidRequest("cursor: take it from `next` of the page before")
     page = await steps.page(caller.owner, before, limit + 1, status)
@@ -171,18 +171,19 @@ async def finish(id: str, caller: Caller, steps: TheSteps, body: Strict | None =
 @router.delete("/{id}", status_code=204, responses=documented(SessionNotFound, *AWAY))
 async def delete(id: str, caller: Caller, steps: TheSteps) -> Response:
     """Delete a session with all its answers."""
-    await steps.delete(caller.owner, _id(id))
+    await steps.delete(caller.actor, _id(id))
     return Response(status_code=204)
 
 
 def _id(text: str) -> UUID:
-    found = _uuid(text)
+    found = parse_id(text)
     if found is None:
         raise SessionNotFound()
     return found
 
 
-def _uuid(text: str) -> UUID | None:
+def parse_id(text: str) -> UUID | None:
+    """An id as we write it; None for anything else."""
     try:
         return UUID(text) if len(text) == 36 else None
     except ValueError:

@@ -11,7 +11,8 @@ from models import Ensemble, dump, load
 from models.archive import BadArchive
 from models.costs import shown
 from service.errors import BadArchiveSent, Busy, InvalidRequest, ModelNotFound
-from service.store import archives, versions
+from service.store import archives, audit, versions
+from service.store.audit import Actor
 from service.store.db import Database
 from service.store.tables import iso
 
@@ -21,7 +22,7 @@ REFERENCE_WORDS = "expected name, name@alias or name:version, in lower case lett
 ATTEMPTS = 20
 
 
-def publish(database: Database, name: str, data: bytes, alias: str | None = None) -> dict[str, Any]:
+def publish(database: Database, name: str, data: bytes, actor: Actor, alias: str | None = None) -> dict[str, Any]:
     """Check an archive, store it as the next version of a name, and describe it. The alias moves in the same transaction."""
     check_name(name)
     try:
@@ -32,18 +33,18 @@ def publish(database: Database, name: str, data: bytes, alias: str | None = None
     archive_id = archives.stage(database, data)
     for _ in range(ATTEMPTS):
         try:
-            number = database.write(lambda db: _insert(db, name, archive_id, about, alias))
+            number = database.write(lambda db: _insert(db, name, archive_id, about, actor, alias))
             return version(database, name, number)
         except IntegrityError:
             continue  # a twin took the number
     raise Busy(f"Too many versions of {name} are being published at once: try again.")
 
 
-def publish_ensemble(database: Database, name: str, ensemble: Ensemble, alias: str | None = None) -> dict[str, Any]:
-    return publish(database, name, dump(ensemble), alias)
+def publish_ensemble(database: Database, name: str, ensemble: Ensemble, actor: Actor, alias: str | None = None) -> dict[str, Any]:
+    return publish(database, name, dump(ensemble), actor, alias)
 
 
-def set_alias(database: Database, name: str, alias: str, number: int) -> None:
+def set_alias(database: Database, name: str, alias: str, number: int, actor: Actor) -> None:
     find_name(name)
     check_name(alias)
 
@@ -51,22 +52,33 @@ def set_alias(database: Database, name: str, alias: str, number: int) -> None:
         if versions.archive_of(db, name, number) is None:
             raise unknown(f"{name}:{number}")
         versions.set_alias(db, name, alias, number)
+        audit.record(db, actor, "alias.set", f"{name}@{alias}", {"version": number})
 
     database.write(move)
 
 
-def drop_alias(database: Database, name: str, alias: str) -> None:
+def drop_alias(database: Database, name: str, alias: str, actor: Actor) -> None:
     find_name(name)
     find_name(alias)
-    if not database.write(lambda db: versions.drop_alias(db, name, alias)):
-        raise unknown(f"{name}@{alias}")
+
+    def drop(db: Connection) -> None:
+        if not versions.drop_alias(db, name, alias):
+            raise unknown(f"{name}@{alias}")
+        audit.record(db, actor, "alias.drop", f"{name}@{alias}", {})
+
+    database.write(drop)
 
 
-def retire(database: Database, name: str, number: int) -> dict[str, Any]:
+def retire(database: Database, name: str, number: int, actor: Actor) -> dict[str, Any]:
     """Take a version out of what a bare name means; sessions on it go on, and it can still be named by number or alias."""
     find_name(name)
-    if not database.write(lambda db: versions.retire(db, name, number)):
-        raise unknown(f"{name}:{number}")
+
+    def end(db: Connection) -> None:
+        if not versions.retire(db, name, number):
+            raise unknown(f"{name}:{number}")
+        audit.record(db, actor, "version.retire", f"{name}:{number}", {})
+
+    database.write(end)
     return version(database, name, number)
 
 
@@ -186,10 +198,11 @@ def unknown(reference: str) -> ModelNotFound:
     return ModelNotFound(f"There is no model {shown(reference)}: GET /v1/models lists what there is.")
 
 
-def _insert(db: Connection, name: str, archive_id: Any, about: dict[str, Any], alias: str | None) -> int:
+def _insert(db: Connection, name: str, archive_id: Any, about: dict[str, Any], actor: Actor, alias: str | None) -> int:
     number = versions.insert_version(db, name, archive_id, about)
     if alias is not None:
         versions.set_alias(db, name, alias, number)
+    audit.record(db, actor, "version.publish", f"{name}:{number}", {"alias": alias} if alias else {})
     return number
 
 

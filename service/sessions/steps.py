@@ -7,14 +7,18 @@ from dataclasses import dataclass
 from datetime import timedelta
 from uuid import UUID
 
+from sqlalchemy import Connection
+
 from models import Standing
 from models.schema import Value
 from service.errors import Busy, KeyReused, SessionNotFound
 from service.registry.cache import Version, Versions
 from service.sessions.ledger import IdempotencyKey, Ledger
 from service.sessions.state import Given, Session, accept, decided, ended, known_answers, standing_of
+from service.store import audit
 from service.store import sessions as stored
 from service.store.archives import drop_abandoned
+from service.store.audit import Actor
 from service.store.db import Database
 from service.store.ids import new_id
 from service.store.tables import now
@@ -94,9 +98,15 @@ class Steps:
                 found.append(await self.read(owner, id))
         return found
 
-    async def delete(self, owner: str, id: UUID) -> None:
-        if not await asyncio.to_thread(self.database.write, lambda db: stored.drop(db, id, owner)):
-            raise SessionNotFound()
+    async def delete(self, actor: Actor, id: UUID) -> None:
+        """Delete a session of the actor's own with all its answers."""
+
+        def drop(db: Connection) -> None:
+            if not stored.drop(db, id, actor.owner):
+                raise SessionNotFound()
+            audit.record(db, actor, "session.delete", str(id), {})
+
+        await asyncio.to_thread(self.database.write, drop)
 
     async def sweep(self, limit: int) -> int:
         """Finalise sessions whose time is up and forget what is past its time; says how many sessions were due."""

@@ -171,3 +171,30 @@ idempotency_keys = Table(
     Index(None, "session_id"),
     Index(None, "created_at"),
 )
+
+keys = Table(
+    "keys",
+    metadata,
+    Column("id", Uuid, primary_key=True),
+    Column("sha256", String(64), nullable=False),
+    Column("owner", String(64), nullable=False),
+    Column("role", String(8), nullable=False),
+    Column("created_at", Moment, nullable=False),
+    Column("expires_at", Moment),
+    Column("revoked_at", Moment),
+    CheckConstraint("role IN ('client', 'admin')", name="role_known"),
+    Index(None, "sha256", unique=True),
+)
+
+audit_log = Table(
+    "audit_log",
+    metadata,
+    Column("id", Uuid, primary_key=True),
+    Column("at", Moment, nullable=False),
+    Column("owner", String(64), nullable=False),
+    Column("key_id", Uuid),  # no foreign key: the log outlives what it tells of
+    Column("request_id", String(64)),
+    Column("action", String(32), nullable=False),
+    Column("subject", String(255), nullable=False),
+    Column("details", JSON, nullable=False),
+)

@@ -17,6 +17,7 @@ from service.sessions.ledger import IdempotencyKey
 from service.sessions.opening import open_ledger
 from service.sessions.state import Given
 from service.sessions.steps import Opening, Seen, Steps
+from service.store.audit import Actor
 from service.store.db import open_database
 from tests.databases import rows
 from tests.examples import wide
@@ -36,7 +37,7 @@ async def steps_on(url: str, mutant: type | None = None) -> AsyncIterator[Steps]
     """Use cases on a ledger with as many connections as there are racers."""
     settings = Settings(database=url, pool=AT_ONCE)
     database = open_database(settings)
-    publish(database, "wide", dump(wide(AT_ONCE)))
+    publish(database, "wide", dump(wide(AT_ONCE)), Actor("me"))
     ledger = await open_ledger(database, settings)
     if mutant is not None:
         ledger.__class__ = mutant

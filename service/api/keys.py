@@ -1,0 +1,123 @@
+"""Keys and the audit log over HTTP, for admins."""
+
+import asyncio
+from datetime import datetime
+from typing import Annotated, Any
+from uuid import UUID
+
+from fastapi import APIRouter, Query, Response
+from pydantic import AwareDatetime, Field
+
+from service.api.access import Caller, TheDatabase, TheKeys
+from service.api.problems import documented
+from service.api.reading import AdminRoute
+from service.api.sessions import AWAY, SHAPE, parse_id
+from service.api.shapes import Strict
+from service.api.showing import reply
+from service.errors import Conflict, InvalidRequest, KeyNotFound
+from service.owners import keys as owners_keys
+from service.owners.keys import Role
+from service.store import audit
+from service.store.tables import iso
+
+router = APIRouter(prefix="/v1/admin", tags=["admin"], route_class=AdminRoute)
+Limit = Annotated[int, Query(ge=1, le=100)]
+Cursor = Annotated[str | None, Query(description="`next` of the page before")]
+
+
+class NewKey(Strict):
+    """Whose key, what it may do, and until when."""
+
+    owner: Annotated[str, Field(max_length=64)]
+    role: Role = "client"
+    expires_at: Annotated[AwareDatetime, Field(strict=False)] | None = Field(None, description="RFC 3339; null: never")
+
+
+class KeyShown(Strict):
+    id: str
+    owner: str
+    role: Role
+    created_at: str
+    expires_at: str | None
+    revoked_at: str | None
+
+
+class KeyMade(KeyShown):
+    key: str = Field(description="the key itself, shown here and never again")
+
+
+class KeysShown(Strict):
+    items: list[KeyShown]
+    next: str | None
+
+
+class DeedShown(Strict):
+    id: str
+    at: str
+    owner: str
+    key_id: str | None
+    request_id: str | None
+    action: str
+    subject: str
+    details: dict[str, Any]
+
+
+class DeedsShown(Strict):
+    items: list[DeedShown]
+    next: str | None
+
+
+@router.post("/keys", status_code=201, response_model=KeyMade, responses=documented(*SHAPE, Conflict, *AWAY))
+async def create(body: NewKey, caller: Caller, database: TheDatabase, keys: TheKeys) -> Response:
+    """Make a key. The reply is the only place where it stands in the clear."""
+    made = await asyncio.to_thread(owners_keys.create, database, caller.actor, body.owner, body.role, body.expires_at)
+    keys.forget()
+    return reply(made, 201, {"Location": f"/v1/admin/keys/{made['id']}", "Cache-Control": "no-store"})
+
+
+@router.get("/keys", response_model=KeysShown, responses=documented(InvalidRequest, *AWAY))
+async def list_keys(caller: Caller, database: TheDatabase, limit: Limit = 20, cursor: Cursor = None) -> Response:
+    """All keys in the order they were made, without what they are."""
+    found = await asyncio.to_thread(owners_keys.listed, database, _after(cursor), limit + 1)
+    return reply({"items": found[:limit], "next": found[limit - 1]["id"] if len(found) > limit else None})
+
+
+@router.delete("/keys/{id}", status_code=204, responses=documented(KeyNotFound, *AWAY))
+async def revoke(id: str, caller: Caller, database: TheDatabase, keys: TheKeys) -> Response:
+    """Revoke a key: it counts no more, in other processes after five seconds at most."""
+    found = parse_id(id)
+    if found is None:
+        raise KeyNotFound("There is no key with this id: GET /v1/admin/keys lists them.")
+    await asyncio.to_thread(owners_keys.revoke, database, caller.actor, found)
+    keys.forget()
+    return Response(status_code=204)
+
+
+@router.get("/audit", response_model=DeedsShown, responses=documented(InvalidRequest, *AWAY))
+async def deeds(caller: Caller, database: TheDatabase, limit: Limit = 20, cursor: Cursor = None) -> Response:
+    """Who published, moved, retired, revoked and deleted, newest first."""
+    before = _after(cursor)
+    rows = await asyncio.to_thread(database.read, lambda db: audit.listed(db, before, limit + 1))
+    found = [_deed(row) for row in rows]
+    return reply({"items": found[:limit], "next": found[limit - 1]["id"] if len(found) > limit else None})
+
+
+def _after(cursor: str | None) -> UUID | None:
+    found = None if cursor is None else parse_id(cursor)
+    if cursor is not None and found is None:
+        raise InvalidRequest("cursor: take it from `next` of the page before")
+    return found
+
+
+def _deed(row: Any) -> dict[str, Any]:
+    at: datetime = row.at
+    return {
+        "id": str(row.id),
+        "at": iso(at),
+        "owner": row.owner,
+        "key_id": str(row.key_id) if row.key_id else None,
+        "request_id": row.request_id,
+        "action": row.action,
+        "subject": row.subject,
+        "details": row.details,
+    }

@@ -1,0 +1,38 @@
+"""Keys: rows in, rows out. Only hashes are here."""
+
+from collections.abc import Mapping
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Connection, exists, insert, select, update
+
+from service.store.tables import keys, now
+
+
+def insert_key(db: Connection, row: Mapping[str, Any]) -> None:
+    db.execute(insert(keys).values(**row))
+
+
+def by_hash(db: Connection, sha256: str) -> Any:
+    """The key of this hash that is not revoked."""
+    return db.execute(select(keys).where(keys.c.sha256 == sha256, keys.c.revoked_at.is_(None))).one_or_none()
+
+
+def any_key(db: Connection) -> bool:
+    """Whether a key was ever made: open mode ends with the first, and revoking all does not open the doors again."""
+    return bool(db.execute(select(exists().select_from(keys))).scalar())
+
+
+def any_admin(db: Connection) -> bool:
+    return bool(db.execute(select(exists().where(keys.c.role == "admin", keys.c.revoked_at.is_(None)))).scalar())
+
+
+def listed(db: Connection, after: UUID | None, limit: int) -> list[Any]:
+    query = select(keys).order_by(keys.c.id).limit(limit)
+    return list(db.execute(query if after is None else query.where(keys.c.id > after)))
+
+
+def revoke_key(db: Connection, id: UUID) -> bool:
+    """Whether there is such a key; revoking it twice keeps the first time."""
+    db.execute(update(keys).where(keys.c.id == id, keys.c.revoked_at.is_(None)).values(revoked_at=now()))
+    return bool(db.execute(select(exists().where(keys.c.id == id))).scalar())
