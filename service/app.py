@@ -1,6 +1,7 @@
 """The app: routes, errors, and what lives as long as the process does."""
 
 import asyncio
+import gc
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
@@ -33,7 +34,7 @@ def create(settings: Settings | None = None) -> FastAPI:
     )
     app.state.settings = settings or from_environment()
     app.state.warm = False
-    for part in (sessions.router, deciding.router, deciding.large, models.router, models.admin, keys.router, health.router):
+    for part in (sessions.step, sessions.router, deciding.router, deciding.large, models.router, models.admin, keys.router, health.router):
         app.include_router(part)
     problems.install(app)
     app.add_middleware(Edge)
@@ -53,6 +54,8 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
         app.state.keys, app.state.rates = Keys(database, settings.admin_key), Rates(settings.max_rate)
         app.state.versions = Versions(database, settings.loaded_versions)
         app.state.steps = Steps(ledger, app.state.versions, database, settings.session_ttl)
+        gc.collect()
+        gc.freeze()  # compiled kernels and routes live for ever: a full collection over them stopped every request for 70 ms
         sweep = asyncio.create_task(sweep_forever(app.state.steps, settings.sweep_every, _sweep_failed))
         try:
             yield

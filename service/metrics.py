@@ -23,7 +23,9 @@ charged = Counter("frugal_charged_cost", "The cost of what was charged")
 replays = Counter("frugal_replays", "Requests that were replays: nothing was done")
 stops = Counter("frugal_stops", "Sessions that came to their end, by reason", ["reason"])
 loaded = Gauge("frugal_loaded_versions", "Versions that are loaded, over all processes", multiprocess_mode="livesum")
-pool = Gauge("frugal_pool_connections", "Connections to the database for sessions, over all processes", ["state"], multiprocess_mode="livesum")
+pool = Gauge(
+    "frugal_pool_connections", "Connections to PostgreSQL for sessions, over all processes", ["state"], multiprocess_mode="livesum"
+)
 
 
 def exposition() -> bytes:

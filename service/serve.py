@@ -55,4 +55,3 @@ def prepare(settings: Settings) -> None:
         lines = curl_lines(database, f"http://{settings.host}:{settings.port}") if settings.port else []
     if lines:
         print("frugal: a whole session, line by line:\n\n" + "\n".join(lines) + "\n", file=sys.stderr)
-

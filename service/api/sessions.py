@@ -10,7 +10,7 @@ from pydantic import Discriminator, Field, Tag
 
 from service.api.access import Caller, TheSteps
 from service.api.problems import documented
-from service.api.reading import ClientRoute
+from service.api.reading import ClientRoute, StepRoute
 from service.api.shapes import Confidence, Item, Items, Known, Money, Reference, Seed, Strict, Text, in_millionths
 from service.api.showing import reply, session_reply, shown_session
 from service.errors import (
@@ -33,6 +33,7 @@ from service.sessions.steps import Opening
 SHAPE = (TooLarge, UnsupportedMediaType, InvalidRequest)
 AWAY = (Busy, DatabaseAway)
 router = APIRouter(prefix="/v1/sessions", tags=["sessions"], route_class=ClientRoute)
+step = APIRouter(prefix="/v1/sessions", tags=["sessions"], route_class=StepRoute)
 
 
 class OpenSession(Strict):
@@ -130,7 +131,7 @@ async def open_session(
     return session_reply(seen, 201, {"Location": f"/v1/sessions/{seen.session.id}"})
 
 
-@router.post("/{id}/answers", response_model=SessionShown, responses=documented(
+@step.post("/{id}/answers", response_model=SessionShown, responses=documented(
     *SHAPE, SessionNotFound, WrongAnswer, AnswerConflict, SessionClosed, OverBudget, *AWAY
 ))  # fmt: skip
 async def answer(id: str, body: Annotated[AnswerBody, Body()], caller: Caller, steps: TheSteps) -> Response:

@@ -1,9 +1,9 @@
 """Sessions and decisions as the wire shows them."""
 
-import json
 from typing import Any
 
 from fastapi import Response
+from pydantic_core import to_json
 
 from models import Ask, Standing
 from models.costs import money
@@ -15,7 +15,7 @@ from service.store.tables import iso
 
 def reply(body: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
     """JSON, written once: FastAPI's own way validates and copies what is already known to be right."""
-    return Response(json.dumps(body, ensure_ascii=False, allow_nan=False, separators=(",", ":")), status, headers, "application/json")
+    return Response(to_json(body, inf_nan_mode="null"), status, headers, "application/json")
 
 
 def session_reply(seen: Seen, status: int = 200, headers: dict[str, str] | None = None) -> Response:

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import Any
 from uuid import UUID
 
 import asyncpg
 
-from service.errors import Busy, DatabaseAway
 from service.sessions.ledger import OPENING, IdempotencyKey, filled_lines, new_lines, prediction_json, session_of, value_json
+from service.sessions.pool import Pool
 from service.sessions.state import Session
-from service.store.db import PATIENCE
 
 READ = """
 SELECT s.name, s.number, s.status, s.revision, s.reference, s.seed, s.confidence, s.budget, s.spent,
@@ -72,94 +68,59 @@ OPENED_WITH = "SELECT session_id, body_sha256 FROM idempotency_keys WHERE owner 
 
 
 class PostgresLedger:
-    def __init__(self, pool: asyncpg.Pool) -> None:
+    def __init__(self, pool: Pool) -> None:
         self.pool = pool
 
     @classmethod
     async def connect(cls, url: str, size: int) -> PostgresLedger:
-        pool = await asyncpg.create_pool(
-            url,
-            min_size=1,
-            max_size=size,
-            timeout=PATIENCE,
-            command_timeout=10,
-            reset=_nothing_to_reset,
-            server_settings={"application_name": "frugal"},
-        )
-        return cls(pool)
+        """A ledger whose database answers."""
+        ledger = cls(Pool(url, size))
+        await ledger.ping()
+        return ledger
 
     async def read(self, id: UUID, owner: str) -> Session | None:
-        async with self._connection() as db:
-            row = await db.fetchrow(READ, id, owner)
+        row = await self.pool.fetchrow(READ, id, owner)
         return None if row is None else session_of(id, owner, row)
 
     async def open(self, session: Session, key: IdempotencyKey | None) -> bool:
         try:
-            async with self._connection() as db:
-                await db.execute(OPEN, *_opening(session, key))
+            await self.pool.fetchrow(OPEN, *_opening(session, key))
             return True
         except asyncpg.UniqueViolationError:  # after waiting for a twin in flight to commit
             return False
 
     async def opened_with(self, owner: str, key: str) -> tuple[UUID, str] | None:
-        async with self._connection() as db:
-            row = await db.fetchrow(OPENED_WITH, owner, OPENING, key)
+        row = await self.pool.fetchrow(OPENED_WITH, owner, OPENING, key)
         return None if row is None else (UUID(bytes=row[0].bytes), row[1])
 
     async def append(self, before: Session, after: Session) -> bool:
         new, filled = new_lines(before, after), filled_lines(before, after)
         change = (before.id, before.revision, after.spent - before.spent, after.status, prediction_json(after.prediction), after.updated_at)
-        async with self._connection() as db:
-            if len(new) == 1 and not filled:
-                position, line = new[0]
-                return bool(await db.fetchval(APPEND_ONE, *change, line.feature, position, line.status, value_json(line), line.bought))
-            return bool(
-                await db.fetchval(
-                    APPEND,
-                    *change,
-                    [line.feature for line in filled],
-                    [line.status for line in filled],
-                    [value_json(line) for line in filled],
-                    [line.feature for _, line in new],
-                    [position for position, _ in new],
-                    [line.status for _, line in new],
-                    [value_json(line) for _, line in new],
-                    [line.cost for _, line in new],
-                    [line.bought for _, line in new],
-                )
+        if len(new) == 1 and not filled:
+            position, line = new[0]
+            own = (line.feature, position, line.status, value_json(line), line.bought)
+            return bool(await self.pool.fetchval(APPEND_ONE, *change, *own))
+        return bool(
+            await self.pool.fetchval(
+                APPEND,
+                *change,
+                [line.feature for line in filled],
+                [line.status for line in filled],
+                [value_json(line) for line in filled],
+                [line.feature for _, line in new],
+                [position for position, _ in new],
+                [line.status for _, line in new],
+                [value_json(line) for _, line in new],
+                [line.cost for _, line in new],
+                [line.bought for _, line in new],
             )
+        )
 
     async def ping(self) -> None:
-        async with self._connection() as db:
-            await db.fetchval("SELECT 1")
+        await self.pool.fetchval("SELECT 1")
 
     async def close(self) -> None:
-        try:
-            await asyncio.wait_for(self.pool.close(), PATIENCE)
-        except TimeoutError:
-            self.pool.terminate()
-
-    @asynccontextmanager
-    async def _connection(self) -> AsyncIterator[Any]:
-        """A connection from the pool; its failures, and the wait for it, end as what a client can be told."""
-        try:
-            db = await self.pool.acquire(timeout=PATIENCE)
-        except TimeoutError:
-            raise Busy("No connection to the database came free within two seconds: send the same request again.") from None
-        except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
-            raise DatabaseAway() from error
-        try:
-            yield db
-        except (asyncpg.UniqueViolationError, asyncpg.SyntaxOrAccessError, asyncpg.DataError):
-            raise
-        except (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
-            raise DatabaseAway() from error
-        finally:
-            await self.pool.release(db)
-
-
-async def _nothing_to_reset(_: Any) -> None:
-    """Every statement here commits by itself, so a connection goes back as it came: asyncpg's own reset is one more round trip."""
+        await self.pool.close()
 
 
 def _opening(session: Session, key: IdempotencyKey | None) -> tuple[Any, ...]:

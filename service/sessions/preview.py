@@ -1,7 +1,7 @@
 """A decision with no session kept: the same rules on answers that the client holds itself."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from uuid import UUID
 
 from models import Ask, Standing, Wait
@@ -41,4 +41,4 @@ def preview(
     case = Session(NOBODY, "", version.name, version.number, "open", 1, None, seed, confidence, None, 0, answers, None, at, at, at)
     case = accept(case, given, version.ensemble, at) or case
     paid = case.spent if spent is None else spent
-    return Preview(standing_of(replace(case, budget=budget, spent=paid), version.ensemble), paid)
+    return Preview(standing_of(case._replace(budget=budget, spent=paid), version.ensemble), paid)
