@@ -81,14 +81,15 @@ class Pool:
         """A connection that somebody gives back; None where one broke, so that there is room for a new one."""
         turn: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self._waiting.append(turn)
+        timer = asyncio.get_running_loop().call_later(PATIENCE, _give_up, turn)
         try:
-            return await asyncio.wait_for(turn, PATIENCE)
-        except TimeoutError:
-            raise Busy("No connection to the database came free within two seconds: send the same request again.") from None
+            return await turn
         except asyncio.CancelledError:
-            if turn.done() and not turn.cancelled() and turn.result() is not None:
+            if turn.done() and not turn.cancelled() and turn.exception() is None and turn.result() is not None:
                 self._give(turn.result())  # lent to somebody who has left
             raise
+        finally:
+            timer.cancel()
 
     def _give(self, db: Any) -> None:
         if db.is_closed():
@@ -107,3 +108,8 @@ class Pool:
                 turn.set_result(db)
                 return True
         return False
+
+
+def _give_up(turn: asyncio.Future[Any]) -> None:
+    if not turn.done():
+        turn.set_exception(Busy("No connection to the database came free within two seconds: send the same request again."))

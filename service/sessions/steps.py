@@ -1,6 +1,7 @@
 """The moves of a session: open, answer, finish, read, delete, expire. Each is judged on committed state and told after its commit."""
 
 import asyncio
+from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from sqlalchemy import Connection
 
 from models import Standing
 from models.schema import Value
-from service.errors import Busy, KeyReused, SessionNotFound
+from service.errors import Busy, KeyReused, Problem, SessionNotFound
 from service.registry.cache import Version, Versions
 from service.sessions.ledger import IdempotencyKey, Ledger
 from service.sessions.state import Given, Session, accept, decided, ended, known_answers, standing_of
@@ -24,6 +25,7 @@ from service.store.ids import new_id
 from service.store.tables import now
 
 ATTEMPTS = 20  # how often a step is judged again because another one came first
+RECENT = 1024  # sessions remembered as this process last wrote them
 AT_ONCE = 100  # sessions that a sweep looks at before it looks again
 
 
@@ -57,6 +59,7 @@ class Steps:
         self.versions = versions
         self.database = database
         self.ttl = timedelta(seconds=ttl)
+        self._recent: OrderedDict[UUID, Session] = OrderedDict()
 
     async def open(self, owner: str, opening: Opening, key: IdempotencyKey | None = None) -> Seen:
         """Begin a session, or give again what this key began."""
@@ -66,20 +69,45 @@ class Steps:
             version = await self.versions.find(opening.model)
             session, standing = decided(self._new(owner, opening, version), version.ensemble)
             if await self.ledger.open(session, key):
-                return _seen(session, version, standing)
+                return self._kept(_seen(session, version, standing))
         raise _busy()
 
     async def answer(self, owner: str, id: UUID, given: Sequence[Given]) -> Seen:
         """Record what the client brought, charge it once, and decide what comes next."""
+        seen = await self._answer_recent(owner, id, given)
         for _ in range(ATTEMPTS):
+            if seen is not None:
+                return self._kept(seen)
             session, version = await self._current(owner, id)
             accepted = accept(session, given, version.ensemble, now())
-            if accepted is None:
-                return _seen(session, version, replayed=True)
-            after, standing = decided(accepted, version.ensemble)
-            if await self.ledger.append(session, after):
-                return _seen(after, version, standing)
+            seen = _seen(session, version, replayed=True) if accepted is None else await self._append(session, accepted, version)
         raise _busy()
+
+    async def _answer_recent(self, owner: str, id: UUID, given: Sequence[Given]) -> Seen | None:
+        """The same on the session as this process last wrote it, which saves reading it. The guard in `append` says whether it still is
+        like that; whatever does not end in an append is judged again on what is committed."""
+        session = self._recent.pop(id, None)
+        if session is None or session.owner != owner or session.due(now()):
+            return None
+        version = await self.versions.get(session.name, session.number)
+        try:
+            accepted = accept(session, given, version.ensemble, now())
+        except Problem:
+            return None
+        return None if accepted is None else await self._append(session, accepted, version)
+
+    async def _append(self, session: Session, accepted: Session, version: Version) -> Seen | None:
+        """Decide, write, and only then tell; None where another step came first."""
+        after, standing = decided(accepted, version.ensemble)
+        return _seen(after, version, standing) if await self.ledger.append(session, after) else None
+
+    def _kept(self, seen: Seen) -> Seen:
+        """Remember a session that was just written, among the latest."""
+        if not seen.replayed and seen.session.running:
+            self._recent[seen.session.id] = seen.session
+            if len(self._recent) > RECENT:
+                self._recent.popitem(last=False)
+        return seen
 
     async def finish(self, owner: str, id: UUID) -> Seen:
         """Predict now from what is known."""

@@ -1,13 +1,14 @@
 """The one writer of an SQLite file: a thread with its own connection and a queue that is served in order of arrival.
 
 Sixteen connections racing for BEGIN IMMEDIATE starve some clients for seconds; one writer does not. What has queued up while the disk was
-syncing shares the next transaction, each piece in a savepoint of its own, and all are told after the one commit:
+syncing shares the next transaction, and all are told after the one commit; if that fails, each gets a transaction of its own:
 
-    queue  | a | b | c |  ->  BEGIN  SAVEPOINT a ..  SAVEPOINT b ..  SAVEPOINT c ..  COMMIT  ->  a, b, c acknowledged
+    queue  | a | b | c |  ->  BEGIN  a  b  c  COMMIT  ->  a, b, c acknowledged
+
+So work is a function of the connection that may run twice.
 """
 
 import asyncio
-import contextlib
 import queue
 import sqlite3
 import threading
@@ -20,6 +21,7 @@ from service.errors import Busy, DatabaseAway
 T = TypeVar("T")
 Work = Callable[[sqlite3.Connection], Any]
 TOGETHER = 64  # pieces of work that share a commit at most
+NOT_WRITTEN = "The database cannot be written now. Nothing of this request was recorded: send it again."
 
 
 class Writer:
@@ -91,48 +93,41 @@ class Writer:
         return batch
 
     def _commit_together(self, batch: list[tuple[Work, "Future[Any]"]]) -> None:
-        outcomes: list[tuple[Future[Any], Any]] = []
+        """All in one transaction; where that fails, each in one of its own, so that whoever fails, fails alone."""
         try:
-            self.connection.execute("BEGIN IMMEDIATE")
-            for work, done in batch:
-                try:
-                    outcomes.append((done, self._in_savepoint(work)))
-                except Exception as error:
-                    if isinstance(error, sqlite3.OperationalError) and not self.connection.in_transaction:
-                        raise  # a full disk ends the whole transaction, not only this piece
-                    done.set_exception(_away(error) if isinstance(error, sqlite3.OperationalError) else error)
-            self.connection.execute("COMMIT")
-        except sqlite3.Error as error:
-            with contextlib.suppress(sqlite3.Error):
-                self.connection.execute("ROLLBACK")
-            for _, done in batch:
-                if not done.done():
-                    done.set_exception(_away(error))
+            results = self._transact([work for work, _ in batch])
+        except Exception as error:
+            if len(batch) == 1:
+                batch[0][1].set_exception(error)
+                return
+            for one in batch:
+                self._commit_together([one])
             return
-        for done, result in outcomes:
+        for (_, done), result in zip(batch, results, strict=True):
             done.set_result(result)
 
-    def _in_savepoint(self, work: Work) -> Any:
-        self.connection.execute("SAVEPOINT piece")
+    def _transact(self, works: list[Work]) -> list[Any]:
         try:
-            result = work(self.connection)
-        except BaseException:
+            self.connection.execute("BEGIN IMMEDIATE")
+            results = [work(self.connection) for work in works]
+            self._commit()
+            return results
+        except BaseException as error:
             if self.connection.in_transaction:
-                self.connection.execute("ROLLBACK TO piece")
-                self.connection.execute("RELEASE piece")
+                self.connection.execute("ROLLBACK")
+            if isinstance(error, sqlite3.OperationalError):
+                raise DatabaseAway(NOT_WRITTEN) from error
             raise
-        self.connection.execute("RELEASE piece")
-        return result
+
+    def _commit(self) -> None:
+        try:
+            self.connection.execute("COMMIT")
+        except sqlite3.Error as error:
+            raise DatabaseAway(NOT_WRITTEN) from error
 
 
 def _too_busy() -> Busy:
     return Busy("Too much is being written at once. Nothing was recorded: send the same request again.")
-
-
-def _away(error: sqlite3.Error) -> DatabaseAway:
-    away = DatabaseAway("The database cannot be written now. Nothing of this request was recorded: send it again.")
-    away.__cause__ = error
-    return away
 
 
 def _tell(heard: "asyncio.Future[Any]", done: "Future[Any]") -> None:

@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -20,8 +21,15 @@ PATIENCE = 150  # seconds for a start: a machine that has compiled no kernels ye
 
 
 def frugal(*arguments: str, **environment: str) -> "subprocess.CompletedProcess[str]":
-    """A command that runs to its end."""
-    return subprocess.run([*COMMAND, *arguments], cwd=ROOT, env=_environment(environment), capture_output=True, text=True, timeout=PATIENCE)
+    """A command that runs to its end; one that does not is killed, and fails the test."""
+    pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    command = [*COMMAND, *arguments]
+    with subprocess.Popen(command, cwd=ROOT, env=_environment(environment), text=True, start_new_session=True, **pipes) as process:
+        try:
+            out, errors = process.communicate(timeout=PATIENCE)
+        finally:
+            _kill(process)
+    return subprocess.CompletedProcess(command, process.returncode, out, errors)
 
 
 class Server:
@@ -77,9 +85,7 @@ class Server:
 
     def kill(self) -> None:
         """SIGKILL to it and all its workers."""
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait()
+        _kill(self.process)
 
 
 @contextmanager
@@ -103,6 +109,13 @@ def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
+
+
+def _kill(process: "subprocess.Popen[Any]") -> None:
+    """The process and all that it has started; what has ended already stays as it is."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
 
 
 def _environment(more: dict[str, str]) -> dict[str, str]:

@@ -214,7 +214,7 @@ def restart(postgresql: PostgresServer) -> None:
 
 
 def test_several_workers_on_sqlite_are_refused(tmp_path: Path) -> None:
-    refused = frugal("serve", "--workers", "2", "--database", sqlite(tmp_path))
+    refused = frugal("serve", "--port", "0", "--workers", "2", "--database", sqlite(tmp_path))
     assert (refused.returncode, refused.stdout) == (2, "")
     assert refused.stderr.startswith("frugal: 2 workers need PostgreSQL")
     assert refused.stderr.count("\n") == 1
@@ -224,8 +224,8 @@ def test_several_workers_on_sqlite_are_refused(tmp_path: Path) -> None:
 def test_an_sqlite_file_has_one_process_until_that_is_gone(tmp_path: Path) -> None:
     url = sqlite(tmp_path)
     with serving(tmp_path, url) as first:
-        for command in ("serve", "migrate"):
-            refused = frugal(command, "--database", url)
+        for command in (["serve", "--port", "0"], ["migrate"]):
+            refused = frugal(*command, "--database", url)
             assert (refused.returncode, refused.stdout) == (2, "")
             assert f"is in use by process {first.process.pid}:" in refused.stderr.splitlines()[-1]
         assert httpx.get(f"{first.url}/readyz").status_code == 200
@@ -331,6 +331,6 @@ def half_an_opening(port: int) -> Iterator[tuple[socket.socket, bytes]]:
 
 
 def test_where_something_else_migrates_a_database_without_tables_is_refused(database: str) -> None:
-    refused = frugal("serve", "--database", database, FRUGAL_MIGRATE="never")
+    refused = frugal("serve", "--port", "0", "--database", database, FRUGAL_MIGRATE="never")
     assert (refused.returncode, refused.stdout) == (2, "")
     assert refused.stderr.splitlines()[-1].endswith("FRUGAL_MIGRATE is never: run frugal migrate")

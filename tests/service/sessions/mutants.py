@@ -4,6 +4,8 @@
 2. one statement whose insert does not depend on the budget test: the update is refused, the charge is written all the same.
 """
 
+from contextlib import asynccontextmanager
+
 from service.sessions.ledger import new_lines, prediction_json, value_json
 from service.sessions.postgres import PostgresLedger
 from service.sessions.sqlite import ADD, SqliteLedger, _line
@@ -18,6 +20,15 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, 'answer', $8)
 """
 
 
+@asynccontextmanager
+async def lent(pool):
+    db = await pool._take()
+    try:
+        yield db
+    finally:
+        pool._give(db)
+
+
 def _insert_values(after: Session, position: int, line) -> tuple:
     return (after.id, line.feature, position, line.status, value_json(line), line.cost, line.bought, line.at)
 
@@ -25,7 +36,7 @@ def _insert_values(after: Session, position: int, line) -> tuple:
 class ReadCheckWritePostgres(PostgresLedger):
     async def append(self, before: Session, after: Session) -> bool:
         charge = after.spent - before.spent
-        async with self._connection() as db, db.transaction():
+        async with lent(self.pool) as db, db.transaction():
             spent, budget = await db.fetchrow("SELECT spent, budget FROM sessions WHERE id = $1", before.id)
             if budget is not None and spent + charge > budget:
                 return False
@@ -44,7 +55,7 @@ class InsertAnywayPostgres(PostgresLedger):
           UPDATE sessions SET spent = spent + $6, revision = revision + 1, status = $9, prediction = $10
           WHERE id = $1 AND revision = $11 AND status IN ('open', 'waiting') AND (budget IS NULL OR spent + $6 <= budget)
         ) """
-        async with self._connection() as db:
+        async with lent(self.pool) as db:
             values = _insert_values(after, position, line)
             await db.execute(statement + INSERT, *values, after.status, prediction_json(after.prediction), before.revision)
         return True
