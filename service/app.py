@@ -3,9 +3,12 @@
 import asyncio
 import gc
 import logging
+import signal
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from importlib.metadata import version
+from types import FrameType
 
 from fastapi import FastAPI
 
@@ -33,7 +36,7 @@ def create(settings: Settings | None = None) -> FastAPI:
         separate_input_output_schemas=False,
     )
     app.state.settings = settings or from_environment()
-    app.state.warm = False
+    app.state.warm = app.state.stopping = False
     for part in (sessions.step, sessions.router, deciding.router, deciding.large, models.router, models.admin, keys.router, health.router):
         app.include_router(part)
     problems.install(app)
@@ -56,6 +59,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
         app.state.steps = Steps(ledger, app.state.versions, database, settings.session_ttl)
         gc.collect()
         gc.freeze()  # compiled kernels and routes live for ever: a full collection over them stopped every request for 70 ms
+        _drain_before_stopping(app, settings.drain)
         sweep = asyncio.create_task(sweep_forever(app.state.steps, settings.sweep_every, _sweep_failed))
         try:
             yield
@@ -70,3 +74,17 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
 
 def _sweep_failed(error: Exception) -> None:
     log.warning("the sweep of expired sessions failed and will be tried again: %s", error)
+
+
+def _drain_before_stopping(app: FastAPI, seconds: float) -> None:
+    """On SIGTERM say for a while that this process is not ready, so that whoever balances the load sends it nothing more; then stop."""
+    if threading.current_thread() is not threading.main_thread():
+        return  # a test's server
+    stop, loop = signal.getsignal(signal.SIGTERM), asyncio.get_running_loop()
+
+    def drain(number: int, frame: FrameType | None) -> None:
+        app.state.stopping = True
+        if callable(stop):
+            loop.call_soon_threadsafe(loop.call_later, seconds, stop, number, frame)
+
+    signal.signal(signal.SIGTERM, drain)

@@ -29,6 +29,8 @@ class Settings(BaseModel):
     sweep_every: float = Field(10.0, gt=0, le=3600, description="seconds between two sweeps of expired sessions and old idempotency keys")
     pool: int = Field(8, ge=1, le=200, description="connections per process to PostgreSQL for sessions; half as many for all else")
     loaded_versions: int = Field(16, ge=1, le=10_000, description="versions a process keeps loaded")
+    drain: float = Field(1.0, ge=0, le=600, description="seconds between SIGTERM, when /readyz turns 503, and the end of listening")
+    log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="what is logged; `info` has a line per request")
     max_body: int = Field(1_048_576, ge=1024, description="bytes of a request body")
     max_upload: int = Field(16_777_216, ge=1024, description="bytes of a body of rows to predict, or of an uploaded archive")
     max_open_sessions: int = Field(1_000_000, ge=1, description="open sessions per owner")

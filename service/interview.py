@@ -1,41 +1,130 @@
-"""`frugal ask`: a session in the terminal, one question at a time with its price."""
+"""`frugal ask`: a session in the terminal, one question at a time with its price. One loop for a model file and for a server's session."""
 
 import argparse
-from collections.abc import Callable
+import json
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
 
 from models import Ask, Ensemble, load, stand
 from models.schema import NUMERIC, Feature, Value
 
+Hear = Callable[[str], str]
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Now:
+    """Where a case stands: the question if there is one (`reason` says why not), the money, what would be predicted."""
+
+    feature: Feature | None
+    cost: float
+    spent: float
+    budget: float | None
+    label: object
+    probabilities: Mapping[Any, float]
+    reason: str | None
+
+
+class Case(Protocol):
+    """A case under way."""
+
+    def now(self) -> Now: ...
+    def answer(self, feature: str, value: Value) -> Now:
+        """Take a value, or None for what cannot be had."""
+
+    def stop(self) -> Now:
+        """Predict from what is known."""
+
+    def shown(self) -> dict[str, Any]:
+        """The case for a program."""
+
 
 def ask(options: argparse.Namespace) -> str:
-    return interview(load(options.model), options.budget, input, print)
+    """The interview with a model file."""
+    if not Path(options.model).exists():
+        raise ValueError(f"{options.model}: No such file or directory (a model on a server? say where with --url)")
+    return told(LocalCase(load(options.model), options.budget), options.json)
 
 
-def interview(ensemble: Ensemble, budget: float | None, hear: Callable[[str], str], say: Callable[[str], None]) -> str:
-    """Ask until the decision is to stop, or the person says so; gives the closing lines."""
-    answers: dict[str, Value] = {}
-    spent = 0.0
+def told(case: Case, as_json: bool) -> str:
+    """Hold the interview in this terminal; gives the closing line, or for programs the case as JSON, with the talk on stderr."""
+    if not as_json:
+        return closing(converse(case, input, print))
+    converse(case, _hear_on_stderr, _say_on_stderr)
+    return json.dumps(case.shown(), indent=2)
+
+
+def interview(ensemble: Ensemble, budget: float | None, hear: Hear, say: Say) -> str:
+    """Ask until the decision is to stop, or the person says so; gives the closing line."""
+    return closing(converse(LocalCase(ensemble, budget), hear, say))
+
+
+def converse(case: Case, hear: Hear, say: Say) -> Now:
     say("? for unknown, ! to stop now\n")
-    while True:
-        standing = stand(ensemble, answers, budget, spent)
-        decision = standing.decision
-        if not isinstance(decision, Ask):
-            reason = getattr(decision, "reason", "waiting")
-            break
-        feature = ensemble.schema[decision.feature]
-        heard = _answer(feature, decision.cost, hear, say)
+    now = case.now()
+    while now.feature is not None:
+        heard = _answer(now.feature, now.cost, hear, say)
         if heard == "!":
-            reason = "stopped"
-            break
-        answers[feature.name] = None if heard == "?" else _value(feature, heard)
-        if answers[feature.name] is not None:
-            spent = round(spent + decision.cost, 6)
-        now = stand(ensemble, answers, budget, spent)
-        say(f"    spent {spent:,.2f}" + (f" of {budget:,.2f}" if budget is not None else "") + f"; {_chances(now.probabilities)}\n")
-    return f"{standing.label}  ({reason}; {_chances(standing.probabilities)}; spent {spent:,.2f})"
+            return case.stop()
+        now = case.answer(now.feature.name, None if heard == "?" else _value(now.feature, heard))
+        of = f" of {now.budget:,.2f}" if now.budget is not None else ""
+        say(f"    spent {now.spent:,.2f}{of}; {_chances(now.probabilities)}\n")
+    return now
 
 
-def _answer(feature: Feature, cost: float, hear: Callable[[str], str], say: Callable[[str], None]) -> str:
+def closing(now: Now) -> str:
+    return f"{now.label}  ({now.reason}; {_chances(now.probabilities)}; spent {now.spent:,.2f})"
+
+
+class LocalCase:
+    """A case on an ensemble in this process; nothing is kept."""
+
+    def __init__(self, ensemble: Ensemble, budget: float | None) -> None:
+        self.ensemble, self.budget = ensemble, budget
+        self.answers: dict[str, Value] = {}
+        self.costs: dict[str, float] = {}
+        self.stopped = False
+
+    def now(self) -> Now:
+        spent = round(sum(self.costs.values()), 6)
+        standing = stand(self.ensemble, self.answers, self.budget, spent)
+        decision = standing.decision
+        asked = isinstance(decision, Ask) and not self.stopped
+        reason = "stopped" if self.stopped else getattr(decision, "reason", None if asked else "waiting")
+        feature = self.ensemble.schema[decision.feature] if isinstance(decision, Ask) and asked else None
+        cost = decision.cost if isinstance(decision, Ask) else 0.0
+        return Now(feature, cost, spent, self.budget, standing.label, standing.probabilities, reason)
+
+    def answer(self, feature: str, value: Value) -> Now:
+        self.costs[feature] = 0.0 if value is None else self.now().cost
+        self.answers[feature] = value
+        return self.now()
+
+    def stop(self) -> Now:
+        self.stopped = True
+        return self.now()
+
+    def shown(self) -> dict[str, Any]:
+        now = self.now()
+        said = {name: {"status": "unavailable"} if value is None else {"value": value} for name, value in self.answers.items()}
+        return {
+            "status": "done",
+            "budget": self.budget,
+            "spent": now.spent,
+            "answers": [{"feature": name, **said[name], "cost": cost} for name, cost in self.costs.items()],
+            "prediction": {
+                "label": str(now.label),
+                "probabilities": {str(label): chance for label, chance in now.probabilities.items()},
+                "final": True,
+                "reason": now.reason,
+            },
+        }
+
+
+def _answer(feature: Feature, cost: float, hear: Hear, say: Say) -> str:
     """What the person says, once it is `?`, `!` or a value that the feature can have."""
     question = feature.question or f"{feature.name}?"
     hint = f" ({feature.unit})" if feature.unit else ""
@@ -60,12 +149,21 @@ def _value(feature: Feature, heard: str) -> Value:
         if not abs(number) < float("inf"):
             raise ValueError(heard)
         return number
-    for category in feature.categories:
-        if str(category).lower() == heard.lower():
-            return category  # type: ignore[no-any-return]
+    alike = [category for category in feature.categories if str(category).lower() == heard.lower()]
+    for category in sorted(alike, key=lambda category: str(category) != heard):  # as it was typed, before another case of it
+        return category  # type: ignore[no-any-return]
     raise ValueError(heard)
 
 
-def _chances(probabilities: dict[str | int | float | bool, float]) -> str:
+def _chances(probabilities: Mapping[Any, float]) -> str:
     best = sorted(probabilities.items(), key=lambda item: -item[1])[:4]
     return ", ".join(f"{label} {100 * chance:.0f} %" for label, chance in best)
+
+
+def _hear_on_stderr(prompt: str) -> str:
+    print(prompt, end="", file=sys.stderr, flush=True)
+    return input()
+
+
+def _say_on_stderr(line: str) -> None:
+    print(line, file=sys.stderr)

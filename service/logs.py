@@ -3,19 +3,23 @@
 import json
 import logging
 import sys
+import traceback
+from datetime import UTC, datetime
 from typing import Any
-
-from service.store.tables import iso, now
 
 
 class JsonLines(logging.Formatter):
-    """`extra={"fields": {...}}` of a call becomes members of its line."""
+    """`extra={"fields": {...}}` of a call becomes members of its line. Of an exception it shows its kind and where it was raised, not its
+    words: those may hold a patient's values."""
 
     def format(self, record: logging.LogRecord) -> str:
-        line: dict[str, Any] = {"at": iso(now()), "level": record.levelname.lower(), "message": record.getMessage()}
+        line: dict[str, Any] = {"at": datetime.now(UTC).isoformat(timespec="milliseconds")[:-6] + "Z", "level": record.levelname.lower()}
+        line["message"] = record.getMessage()
         line |= getattr(record, "fields", {})
-        if record.exc_info:
-            line["trace"] = self.formatException(record.exc_info)
+        if record.exc_info and record.exc_info[1] is not None:
+            error = record.exc_info[1]
+            line["error"] = f"{type(error).__module__}.{type(error).__qualname__}"
+            line["trace"] = [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in traceback.extract_tb(error.__traceback__)]
         return json.dumps(line, ensure_ascii=False, default=str)
 
 

@@ -6,9 +6,12 @@ import sys
 
 import uvicorn
 
+from models.warm import warm_up
 from service.api.access import is_loopback
 from service.config import Settings, from_environment, to_environment
 from service.example import curl_lines
+from service.logs import configuration
+from service.metrics import share_between_processes, stop_sharing
 from service.store.keys import any_admin
 from service.store.migrating import prepared
 
@@ -20,17 +23,26 @@ def serve(options: argparse.Namespace) -> str:
     check(settings)
     prepare(settings)
     os.environ.update(to_environment(settings))
-    uvicorn.run(
-        "service.app:create",
-        factory=True,
-        host=settings.host,
-        port=settings.port,
-        workers=settings.workers,
-        access_log=False,
-        server_header=False,
-        proxy_headers=False,
-        timeout_graceful_shutdown=GRACE,
-    )
+    shared = None
+    if settings.workers > 1:
+        shared = share_between_processes()
+        warm_up()  # once here, or every worker would compile, and be taken for dead meanwhile
+    try:
+        uvicorn.run(
+            "service.app:create",
+            factory=True,
+            host=settings.host,
+            port=settings.port,
+            workers=settings.workers,
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            timeout_graceful_shutdown=GRACE,
+            log_config=configuration(settings.log_level),
+        )
+    finally:
+        if shared:
+            stop_sharing(shared)
     return ""
 
 

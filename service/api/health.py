@@ -1,9 +1,11 @@
-"""Whether the process lives, and whether it can serve."""
+"""Whether the process lives, whether it can serve, and how it does."""
 
 import asyncio
 
 from fastapi import APIRouter, Request, Response
+from fastapi.responses import PlainTextResponse
 
+from service import metrics
 from service.api.access import TheDatabase
 from service.api.problems import documented
 from service.api.reading import OpenRoute
@@ -24,6 +26,8 @@ async def livez() -> Response:
 async def readyz(request: Request, database: TheDatabase) -> Response:
     """The database answers, its tables are those of this release, and the kernels are compiled."""
     checks = {"database": "ok", "migrations": "ok", "kernels": "ok" if request.app.state.warm else "compiling"}
+    if request.app.state.stopping:
+        checks["process"] = "stopping"
     try:
         await request.app.state.ledger.ping()
         if not await asyncio.to_thread(at_head, database):
@@ -34,3 +38,12 @@ async def readyz(request: Request, database: TheDatabase) -> Response:
     if any(state != "ok" for state in checks.values()):
         raise NotReady("; ".join(f"{name}: {state}" for name, state in checks.items() if state != "ok"), checks=checks)
     return reply({"status": "ready", "checks": checks})
+
+
+@router.get("/metrics", response_class=PlainTextResponse)
+async def prometheus(request: Request) -> Response:
+    """Counters, latencies and gauges for Prometheus, summed over all worker processes."""
+    metrics.loaded.set(len(request.app.state.versions))
+    for state, count in request.app.state.ledger.connections().items():
+        metrics.pool.labels(state).set(count)
+    return Response(await asyncio.to_thread(metrics.exposition), media_type="text/plain; version=0.0.4; charset=utf-8")

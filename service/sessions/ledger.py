@@ -49,6 +49,9 @@ class Ledger(Protocol):
     async def ping(self) -> None:
         """Whether the database answers."""
 
+    def connections(self) -> dict[str, int]:
+        """How many connections there are, by state."""
+
     async def close(self) -> None: ...
 
 

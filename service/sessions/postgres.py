@@ -119,6 +119,9 @@ class PostgresLedger:
     async def ping(self) -> None:
         await self.pool.fetchval("SELECT 1")
 
+    def connections(self) -> dict[str, int]:
+        return {"idle": self.pool.idle, "busy": self.pool.made - self.pool.idle}
+
     async def close(self) -> None:
         await self.pool.close()
 

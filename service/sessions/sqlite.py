@@ -68,6 +68,9 @@ class SqliteLedger:
     async def ping(self) -> None:
         self._fetch("SELECT 1", ())
 
+    def connections(self) -> dict[str, int]:
+        return {"reading": 1, "writing": 1}
+
     async def close(self) -> None:
         self.reader.close()
 

@@ -14,6 +14,7 @@ from models import Standing
 from models.schema import Value
 from service.errors import Busy, KeyReused, Problem, SessionNotFound
 from service.registry.cache import Version, Versions
+from service.sessions import counting
 from service.sessions.ledger import IdempotencyKey, Ledger
 from service.sessions.state import Given, Session, accept, decided, ended, known_answers, standing_of
 from service.store import audit
@@ -65,10 +66,12 @@ class Steps:
         """Begin a session, or give again what this key began."""
         for _ in range(ATTEMPTS):
             if key is not None and (earlier := await self._opened_with(owner, key)):
+                counting.replayed()
                 return earlier
             version = await self.versions.find(opening.model)
             session, standing = decided(self._new(owner, opening, version), version.ensemble)
             if await self.ledger.open(session, key):
+                counting.opened(session)
                 return self._kept(_seen(session, version, standing))
         raise _busy()
 
@@ -99,11 +102,16 @@ class Steps:
     async def _append(self, session: Session, accepted: Session, version: Version) -> Seen | None:
         """Decide, write, and only then tell; None where another step came first."""
         after, standing = decided(accepted, version.ensemble)
-        return _seen(after, version, standing) if await self.ledger.append(session, after) else None
+        if not await self.ledger.append(session, after):
+            return None
+        counting.stepped(session, after)
+        return _seen(after, version, standing)
 
     def _kept(self, seen: Seen) -> Seen:
         """Remember a session that was just written, among the latest."""
-        if not seen.replayed and seen.session.running:
+        if seen.replayed:
+            counting.replayed()
+        elif seen.session.running:
             self._recent[seen.session.id] = seen.session
             if len(self._recent) > RECENT:
                 self._recent.popitem(last=False)
@@ -168,6 +176,7 @@ class Steps:
                 return _seen(session, version, replayed=True)
             after = _expired(session, version) if session.due(now()) else end(session, version)
             if await self.ledger.append(session, after):
+                counting.ended(after)
                 return _seen(after, version)
         raise _busy()
 

@@ -37,6 +37,7 @@ class PostgresDatabase:
         self.url = url
         self.engine = create_engine(
             make_url(url).set(drivername="postgresql+psycopg"),
+            hide_parameters=True,  # errors are logged, values are not
             pool_size=size,
             max_overflow=0,
             pool_timeout=PATIENCE,
@@ -66,8 +67,10 @@ class SqliteDatabase:
             self.lock.release()
             raise
         self._writing: Connection | None = None
-        self._writing_engine = create_engine("sqlite://", creator=lambda: self.writer.connection, poolclass=StaticPool)
-        self.engine = create_engine(f"sqlite:///{file}", pool_timeout=PATIENCE)
+        self._writing_engine = create_engine(
+            "sqlite://", hide_parameters=True, creator=lambda: self.writer.connection, poolclass=StaticPool
+        )
+        self.engine = create_engine(f"sqlite:///{file}", pool_timeout=PATIENCE, hide_parameters=True)
         event.listen(self.engine, "connect", lambda connection, _: _pragmas(connection, "query_only = ON"))
 
     def read(self, work: Callable[[Connection], T]) -> T:

@@ -53,10 +53,11 @@ FROM sessions s
 
 @pytest.mark.timeout(3000)  # where it fails, the shortest way there is looked for
 def test_sessions_do_what_their_naive_twin_does(database_url: str) -> None:
+    share = 2 if database_url.startswith("sqlite") else 5  # the rules are the same on both, and a look into the tables costs less here
     with serving(Settings(database=database_url)) as client:
         run_state_machine_as_test(
             lambda: Machine(client, database_url),
-            settings=settings(max_examples=settings.default.max_examples // 4, stateful_step_count=50),
+            settings=settings(max_examples=settings.default.max_examples // share, stateful_step_count=50),
         )
 
 
@@ -181,7 +182,7 @@ RIGHT_OPENINGS = st.fixed_dictionaries(
     optional={
         "known": of_model(knowns),
         "seed": st.sampled_from([0, 7]),
-        "confidence": st.sampled_from([None, 0.625, 0.75, 1]),
+        "confidence": st.sampled_from([0.6, 0.75, 1]),
         "reference": st.sampled_from([None, "case 17", "дело № 17"]),
     },
 )

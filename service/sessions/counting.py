@@ -1,0 +1,30 @@
+"""What is counted of sessions, where it happens."""
+
+from models.costs import money
+from service import metrics
+from service.sessions.ledger import new_lines
+from service.sessions.state import Session
+
+
+def opened(session: Session) -> None:
+    metrics.opened.inc()
+    ended(session)
+
+
+def stepped(before: Session, after: Session) -> None:
+    """A step, what it charged, and whether it was the last."""
+    metrics.steps.inc()
+    bought = sum(line.bought for _, line in new_lines(before, after))
+    if bought:
+        metrics.charges.inc(bought)
+        metrics.charged.inc(money(after.spent - before.spent))
+    ended(after)
+
+
+def ended(session: Session) -> None:
+    if session.prediction is not None:
+        metrics.stops.labels(session.prediction.reason).inc()
+
+
+def replayed() -> None:
+    metrics.replays.inc()
