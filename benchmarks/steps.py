@@ -9,6 +9,7 @@ Medians of interleaved rounds; after each, the tables are counted. PostgreSQL an
 """
 
 import argparse
+import gc
 import http.client
 import itertools
 import json
@@ -40,7 +41,7 @@ class Sizes:
     """How much is measured."""
 
     rounds: int = 5
-    sessions: int = 1000  # answered to their end in a round
+    sessions: int = 600  # answered to their end in a round
     open_sessions: int = 200_000
     memory_step: int = 10_000
     rows: int = 10_000
@@ -158,6 +159,8 @@ def predicting(place: Place, sizes: Sizes, report: dict[str, float]) -> None:
     """Real rows over and over, through the server and in a loop that only reads, acquires and writes."""
     some = random.Random(0).choices(patients(), k=sizes.rows)
     body = json.dumps({"model": NAME, "rows": some}).encode()
+    gc.collect()
+    gc.freeze()  # the loop's collections are spared what this script has loaded, as the server's are
     with place.database("sqlite") as url, serving(OURS, url) as (port, _):
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
         served, looped = [], []

@@ -56,7 +56,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
         app.state.database, app.state.ledger = database, ledger
         app.state.keys, app.state.rates = Keys(database, settings.admin_key), Rates(settings.max_rate)
         app.state.versions = Versions(database, settings.loaded_versions)
-        app.state.steps = Steps(ledger, app.state.versions, database, settings.session_ttl)
+        app.state.steps = Steps(ledger, app.state.versions, database, settings.session_ttl, settings.max_open_sessions, settings.retention)
         gc.collect()
         gc.freeze()  # compiled kernels and routes live for ever: a full collection over them stopped every request for 70 ms
         _drain_before_stopping(app, settings.drain)

@@ -3,7 +3,7 @@
 import argparse
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib.metadata import version
 
 from models.learners import LEARNERS
@@ -43,9 +43,12 @@ def _parser() -> argparse.ArgumentParser:
     predicting.add_argument("--budget", type=float, help="the most to spend on a row")
     predicting.set_defaults(run=predict)
     asking = commands.add_parser("ask", help="a session in the terminal, one question at a time")
-    asking.add_argument("--model", required=True, metavar="FILE")
+    asking.add_argument(
+        "--model", required=True, metavar="FILE|NAME", help="a model file; with --url a server's model, as heart or heart@live"
+    )
     asking.add_argument("--budget", type=float, help="the most to spend")
-    asking.set_defaults(run=ask)
+    _server_options(asking, "hold the session on this server")
+    asking.set_defaults(run=_ask)
     showing = commands.add_parser("show", help="what is in a model file: its settings, prices and trees")
     showing.add_argument("model", metavar="FILE")
     showing.add_argument("--tree", type=int, metavar="N", help="print tree N, counted from 0")
@@ -60,7 +63,68 @@ def _parser() -> argparse.ArgumentParser:
     migrating.add_argument("--database", metavar="URL", help=DATABASE)
     migrating.add_argument("--example", action="store_true", help="train and publish the heart example too, if there is no such model")
     migrating.set_defaults(run=_migrate)
+    _keys_options(commands.add_parser("keys", help="make, list and revoke keys, on a server or on its database"))
+    _models_options(commands.add_parser("models", help="list, publish, alias and retire a server's models"))
     return parser
+
+
+def _keys_options(keys: argparse.ArgumentParser) -> None:
+    commands = keys.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    creating = commands.add_parser("create", help="make a key; it is shown once")
+    creating.add_argument("--owner", required=True, metavar="NAME", help="whose sessions the key sees")
+    creating.add_argument("--role", choices=("client", "admin"), default="client", help="an admin's key makes keys and publishes too")
+    creating.add_argument("--expires", metavar="90d|12h|TIME", help="when it ends (default: never)")
+    listing = commands.add_parser("list", help="all keys, without what they are")
+    revoking = commands.add_parser("revoke", help="let a key count no more")
+    revoking.add_argument("id", metavar="ID")
+    for name, command in (("create", creating), ("list", listing), ("revoke", revoking)):
+        _server_options(command, "the server (default: FRUGAL_URL; without either, the database itself)")
+        command.add_argument("--database", metavar="URL", help=DATABASE)
+        command.set_defaults(run=_remote(f"keys_{name}"))
+    new = commands.add_parser("new", help="print a fresh key for FRUGAL_ADMIN_KEY; nothing is stored")
+    new.add_argument("--json", action="store_true", help="JSON for programs")
+    new.set_defaults(run=_remote("keys_new"))
+
+
+def _models_options(models: argparse.ArgumentParser) -> None:
+    commands = models.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    listing = commands.add_parser("list", help="names with their versions and aliases")
+    pushing = commands.add_parser("push", help="publish a model file as the next version of a name")
+    pushing.add_argument("name", metavar="NAME")
+    pushing.add_argument("file", metavar="FILE")
+    pushing.add_argument("--alias", metavar="ALIAS", help="let this alias stand for it")
+    naming = commands.add_parser("alias", help="let an alias stand for a version")
+    naming.add_argument("name", metavar="NAME")
+    naming.add_argument("alias", metavar="ALIAS")
+    naming.add_argument("version", type=int, metavar="VERSION")
+    retiring = commands.add_parser("retire", help="take a version out of what the bare name means")
+    retiring.add_argument("name", metavar="NAME")
+    retiring.add_argument("version", type=int, metavar="VERSION")
+    for name, command in (("list", listing), ("push", pushing), ("alias", naming), ("retire", retiring)):
+        _server_options(command, "the server (default: FRUGAL_URL, or http://127.0.0.1:8000)")
+        command.set_defaults(run=_remote(f"models_{name}"))
+
+
+def _server_options(command: argparse.ArgumentParser, url: str) -> None:
+    command.add_argument("--url", metavar="URL", help=url)
+    command.add_argument("--key", metavar="KEY", help="the key to call it with (default: FRUGAL_KEY)")
+    command.add_argument("--json", action="store_true", help="JSON for programs")
+
+
+def _remote(name: str) -> Callable[[argparse.Namespace], str]:
+    """A command of service.remote, imported when it is called: httpx is not for those who train."""
+
+    def run(options: argparse.Namespace) -> str:
+        from service import remote
+
+        command: Callable[[argparse.Namespace], str] = getattr(remote, name)
+        return command(options)
+
+    return run
+
+
+def _ask(options: argparse.Namespace) -> str:
+    return _remote("ask")(options) if options.url else ask(options)
 
 
 def _serve(options: argparse.Namespace) -> str:

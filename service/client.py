@@ -113,13 +113,9 @@ class Client:
     def _drive(self, session: Json, acquire: Acquire, collect: Collect | None) -> Json:
         try:
             while session["status"] in ("open", "waiting"):
-                if session["ask"]:
-                    given: Mapping[str, Value] | None = {session["ask"]["feature"]: acquire(session["ask"])}
-                else:
-                    given = collect(_pending(session)) if collect else None
-                    if given is None:
-                        return session
-                    given = {name: value for name, value in given.items() if value is not PENDING}
+                given = _gathered(session, acquire, collect)
+                if given is None:
+                    return session
                 session = self._bring(session["id"], given)
             return session
         except Exception as error:
@@ -204,11 +200,11 @@ class Client:
         body = _given(model=model, known=known, answers=bought, budget=budget, spent=spent, seed=seed, confidence=confidence)
         return self._json("POST", "/v1/next", body)
 
-    def predict(
-        self, model: str, rows: Iterable[Mapping[str, Any]], budget: float | None = None, confidence: float | None = None
-    ) -> Json:
+    def predict(self, model: str, rows: Iterable[Mapping[str, Any]], budget: float | None = None, confidence: float | None = None) -> Json:
         """Label, probabilities, cost and features bought of every row."""
-        return self._json("POST", "/v1/predict", _given(model=model, rows=[dict(row) for row in rows], budget=budget, confidence=confidence))
+        return self._json(
+            "POST", "/v1/predict", _given(model=model, rows=[dict(row) for row in rows], budget=budget, confidence=confidence)
+        )
 
     # Models
 
@@ -288,7 +284,7 @@ class Client:
         return found
 
     def _send(self, method: str, path: str, repeat: bool, **more: Any) -> tuple[httpx.Response, bool]:
-        """The last reply, and whether an earlier request may have been done. What may not be done twice is sent again only if it never left."""
+        """The last reply, and whether an earlier request may have been done. Without `repeat` it goes again only if it never left."""
         maybe_done = False
         for attempt in range(1, self.attempts + 1):
             last = attempt == self.attempts
@@ -369,8 +365,13 @@ def _item(feature: str, value: Value) -> Json:
     return {"feature": feature, "value": value}
 
 
-def _pending(session: Json) -> list[str]:
-    return [answer["feature"] for answer in session["answers"] if answer.get("status") == "pending"]
+def _gathered(session: Json, acquire: Acquire, collect: Collect | None) -> dict[str, Value] | None:
+    """What is to be brought next; None where nobody waits for what is pending."""
+    if asked := session["ask"]:
+        return {asked["feature"]: acquire(asked)}
+    pending = [answer["feature"] for answer in session["answers"] if answer.get("status") == "pending"]
+    came = collect(pending) if collect else None
+    return None if came is None else {name: value for name, value in came.items() if value is not PENDING}
 
 
 def _plain(value: Any) -> Any:

@@ -4,7 +4,7 @@ import argparse
 import json
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -86,29 +86,30 @@ class LocalCase:
         self.ensemble, self.budget = ensemble, budget
         self.answers: dict[str, Value] = {}
         self.costs: dict[str, float] = {}
-        self.stopped = False
+        self._now = self._stand()
 
     def now(self) -> Now:
-        spent = round(sum(self.costs.values()), 6)
-        standing = stand(self.ensemble, self.answers, self.budget, spent)
-        decision = standing.decision
-        asked = isinstance(decision, Ask) and not self.stopped
-        reason = "stopped" if self.stopped else getattr(decision, "reason", None if asked else "waiting")
-        feature = self.ensemble.schema[decision.feature] if isinstance(decision, Ask) and asked else None
-        cost = decision.cost if isinstance(decision, Ask) else 0.0
-        return Now(feature, cost, spent, self.budget, standing.label, standing.probabilities, reason)
+        return self._now
 
     def answer(self, feature: str, value: Value) -> Now:
-        self.costs[feature] = 0.0 if value is None else self.now().cost
         self.answers[feature] = value
-        return self.now()
+        self.costs[feature] = 0.0 if value is None else self._now.cost
+        self._now = self._stand()
+        return self._now
 
     def stop(self) -> Now:
-        self.stopped = True
-        return self.now()
+        self._now = replace(self._now, feature=None, reason="stopped")
+        return self._now
+
+    def _stand(self) -> Now:
+        spent = round(sum(self.costs.values()), 6)
+        decision, label, chances = stand(self.ensemble, self.answers, self.budget, spent)
+        if isinstance(decision, Ask):
+            return Now(self.ensemble.schema[decision.feature], decision.cost, spent, self.budget, label, chances, None)
+        return Now(None, 0.0, spent, self.budget, label, chances, getattr(decision, "reason", "waiting"))
 
     def shown(self) -> dict[str, Any]:
-        now = self.now()
+        now = self._now
         said = {name: {"status": "unavailable"} if value is None else {"value": value} for name, value in self.answers.items()}
         return {
             "status": "done",

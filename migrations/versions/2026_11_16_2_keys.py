@@ -1,4 +1,4 @@
-"""Keys and the audit log."""
+"""Keys and the audit log; indexes for retention and for the count of open sessions."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -6,6 +6,8 @@ from alembic import op
 revision = "2026_11_16_2_keys"
 down_revision = "2026_11_16_1_sessions"
 
+RUNNING = sa.text("status IN ('open', 'waiting')")
+OVER = sa.text("status IN ('done', 'expired')")
 MOMENT = sa.String(32).with_variant(sa.DateTime(timezone=True), "postgresql")
 
 
@@ -36,7 +38,12 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("id", name="pk_audit_log"),
     )
 
+    op.create_index("ix_sessions_past", "sessions", ["expires_at"], sqlite_where=OVER, postgresql_where=OVER)
+    op.create_index("ix_sessions_running", "sessions", ["owner"], sqlite_where=RUNNING, postgresql_where=RUNNING)
+
 
 def downgrade() -> None:
+    op.drop_index("ix_sessions_running", "sessions")
+    op.drop_index("ix_sessions_past", "sessions")
     op.drop_table("audit_log")
     op.drop_table("keys")

@@ -16,6 +16,7 @@ from service.errors import Busy, KeyReused, Problem, SessionNotFound
 from service.registry.cache import Version, Versions
 from service.sessions import counting
 from service.sessions.ledger import IdempotencyKey, Ledger
+from service.sessions.room import Room
 from service.sessions.state import Given, Session, accept, decided, ended, known_answers, standing_of
 from service.store import audit
 from service.store import sessions as stored
@@ -55,11 +56,15 @@ class Opening:
 class Steps:
     """The use cases of sessions on one database."""
 
-    def __init__(self, ledger: Ledger, versions: Versions, database: Database, ttl: int) -> None:
+    def __init__(
+        self, ledger: Ledger, versions: Versions, database: Database, ttl: int, most_open: int = 1_000_000, retention: int = 0
+    ) -> None:
         self.ledger = ledger
         self.versions = versions
         self.database = database
         self.ttl = timedelta(seconds=ttl)
+        self.retention = timedelta(seconds=retention)
+        self._room = Room(database, most_open)
         self._recent: OrderedDict[UUID, Session] = OrderedDict()
 
     async def open(self, owner: str, opening: Opening, key: IdempotencyKey | None = None) -> Seen:
@@ -69,6 +74,7 @@ class Steps:
                 counting.replayed()
                 return earlier
             version = await self.versions.find(opening.model)
+            await self._room.take(owner)
             session, standing = decided(self._new(owner, opening, version), version.ensemble)
             if await self.ledger.open(session, key):
                 counting.opened(session)
@@ -145,14 +151,17 @@ class Steps:
         await asyncio.to_thread(self.database.write, drop)
 
     async def sweep(self, limit: int) -> int:
-        """Finalise sessions whose time is up and forget what is past its time; says how many sessions were due."""
+        """Finalise sessions whose time is up and forget what is past its time; says how many sessions that were."""
         due = await asyncio.to_thread(self.database.read, lambda db: stored.due(db, limit))
         for id, owner in due:
             with suppress(SessionNotFound):  # deleted meanwhile
                 await self._current(owner, id)
         await asyncio.to_thread(self.database.write, stored.drop_old_keys)
         await asyncio.to_thread(self.database.write, drop_abandoned)
-        return len(due)
+        past = 0
+        if self.retention:
+            past = await asyncio.to_thread(self.database.write, lambda db: stored.drop_past(db, self.retention, limit))
+        return max(len(due), past)
 
     async def _current(self, owner: str, id: UUID) -> tuple[Session, Version]:
         """The session as it is now: one whose time is up is finalised first."""

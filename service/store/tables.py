@@ -39,6 +39,7 @@ metadata = MetaData(
 )
 
 RUNNING = ("open", "waiting")
+OVER = ("done", "expired")
 
 # JSON that the ledger writes and reads as text. SQLite would keep a column of type JSON as numbers where it can, with 15 digits of them.
 LEDGER_JSON = Text().with_variant(JSON(), "postgresql")
@@ -136,6 +137,18 @@ sessions = Table(
     Index(
         "ix_sessions_due",
         "expires_at",
+        sqlite_where=text("status IN ('open', 'waiting')"),
+        postgresql_where=text("status IN ('open', 'waiting')"),
+    ),
+    Index(
+        "ix_sessions_past",
+        "expires_at",
+        sqlite_where=text("status IN ('done', 'expired')"),
+        postgresql_where=text("status IN ('done', 'expired')"),
+    ),
+    Index(
+        "ix_sessions_running",
+        "owner",
         sqlite_where=text("status IN ('open', 'waiting')"),
         postgresql_where=text("status IN ('open', 'waiting')"),
     ),

@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from typing import Any
 from uuid import UUID
 
@@ -53,10 +54,12 @@ FROM sessions s
 
 @pytest.mark.timeout(3000)  # where it fails, the shortest way there is looked for
 def test_sessions_do_what_their_naive_twin_does(database_url: str) -> None:
-    share = 2 if database_url.startswith("sqlite") else 5  # the rules are the same on both, and a look into the tables costs less here
-    with serving(Settings(database=database_url)) as client:
+    """On PostgreSQL with two servers by turns, so that each finds sessions as the other left them."""
+    servers, share = (1, 2) if database_url.startswith("sqlite") else (2, 5)  # a look into the tables costs less on SQLite
+    with ExitStack() as stack:
+        clients = [stack.enter_context(serving(Settings(database=database_url))) for _ in range(servers)]
         run_state_machine_as_test(
-            lambda: Machine(client, database_url),
+            lambda: Machine(clients, database_url),
             settings=settings(max_examples=settings.default.max_examples // share, stateful_step_count=50),
         )
 
@@ -190,13 +193,13 @@ OPENINGS = mostly(RIGHT_OPENINGS, WRONG_OPENINGS)
 
 
 class Machine(RuleBasedStateMachine):
-    """One client and one model; every example begins without sessions. Sessions go by their number in `ids`, deleted ones too."""
+    """One model and one owner; every example begins without sessions. Sessions go by their number in `ids`, deleted ones too."""
 
     published = itertools.count()
 
-    def __init__(self, client: httpx.Client, url: str) -> None:
+    def __init__(self, clients: Sequence[httpx.Client], url: str) -> None:
         super().__init__()
-        self.client, self.url = client, url
+        self.clients, self.url = itertools.cycle(clients), url
         self.ids: list[str] = []
         self.opened: list[tuple[Body, str]] = []  # openings with a key
         self.sent: list[Sent] = []
@@ -213,6 +216,11 @@ class Machine(RuleBasedStateMachine):
     def teardown(self) -> None:
         for (id,) in rows(self.url, "SELECT id FROM sessions"):
             self.client.delete(f"/v1/sessions/{UUID(str(id))}")
+
+    @property
+    def client(self) -> httpx.Client:
+        """That of the server whose turn it is."""
+        return next(self.clients)
 
     # What a client does
 
