@@ -103,8 +103,12 @@ class Client:
 
         `acquire` gets the question and gives a value, UNAVAILABLE (or None) or PENDING. When all that is wanted is pending, `collect` gets
         the names of what is and gives those that came, or None to wait no longer: then the session comes back as it stands, for `resume`.
+        A program that names its own `idempotency_key` may crash and run again: it goes on where it was.
         """
-        return self._drive(self.open(model, **opening), acquire, collect)
+        session = self.open(model, **opening)
+        if opening.get("idempotency_key"):  # a repeated opening gets the first reply again, and the session may have come further
+            session = self.session(session["id"])
+        return self._drive(session, acquire, collect)
 
     def resume(self, session_id: str, acquire: Acquire, *, collect: Collect | None = None) -> Json:
         """Go on with a session that was left."""

@@ -8,21 +8,23 @@ from pydantic import Field
 
 from models import Ensemble, Stop, acquire
 from service.api.access import Caller, TheSettings, TheVersions
-from service.api.problems import documented
+from service.api.problems import always, documented
 from service.api.reading import ClientRoute, LargeRoute
-from service.api.sessions import AWAY, SHAPE, Question, ShownModel, ShownPrediction
-from service.api.shapes import Confidence, ItemsOrMapping, Known, Money, Reference, Seed, Strict, answers_of, in_millionths
+from service.api.sessions import SHAPE, Question, ShownModel, ShownPrediction
+from service.api.shapes import Confidence, ItemsOrMapping, Known, Money, Reference, Seed, Strict, answers_of, example, in_millionths
 from service.api.showing import current_prediction, reply, shown_model, shown_money, shown_question
 from service.errors import AnswerConflict, InvalidRequest, ModelNotFound, WrongAnswer
 from service.registry.cache import Version
 from service.sessions.preview import preview
 
-router = APIRouter(prefix="/v1", tags=["decisions"], route_class=ClientRoute)
-large = APIRouter(prefix="/v1", tags=["decisions"], route_class=LargeRoute)
+router = APIRouter(prefix="/v1", tags=["decisions"], route_class=ClientRoute, responses=always())
+large = APIRouter(prefix="/v1", tags=["decisions"], route_class=LargeRoute, responses=always())
 
 
 class Next(Strict):
     """A case as it stands: what is known for free, and what was paid for."""
+
+    model_config = example({"model": "heart", "known": {"age": 63}, "answers": {"chest_pain": "typical"}, "budget": 60})
 
     model: Reference
     known: Known | None = None
@@ -47,6 +49,8 @@ class NextShown(Strict):
 class Predict(Strict):
     """Rows of raw values by feature; what a row leaves out, or null, is unavailable."""
 
+    model_config = example({"model": "heart", "rows": [{"age": 63, "chest_pain": "typical", "resting_bp": 145}], "budget": 60})
+
     model: Reference
     rows: list[dict[str, Any]]
     budget: Money | None = Field(None, description="a hard limit per row")
@@ -65,7 +69,7 @@ class Predicted(Strict):
     rows: list[RowShown]
 
 
-@router.post("/next", response_model=NextShown, responses=documented(*SHAPE, WrongAnswer, AnswerConflict, ModelNotFound, *AWAY))
+@router.post("/next", response_model=NextShown, responses=documented(*SHAPE, WrongAnswer, AnswerConflict, ModelNotFound))
 async def next_question(body: Next, caller: Caller, versions: TheVersions) -> Response:
     """The decision that a session with these answers would come to; nothing is kept."""
     version = await versions.find(body.model)
@@ -85,7 +89,7 @@ async def next_question(body: Next, caller: Caller, versions: TheVersions) -> Re
     )
 
 
-@large.post("/predict", response_model=Predicted, responses=documented(*SHAPE, WrongAnswer, ModelNotFound, *AWAY))
+@large.post("/predict", response_model=Predicted, responses=documented(*SHAPE, WrongAnswer, ModelNotFound))
 async def predict(body: Predict, caller: Caller, versions: TheVersions, settings: TheSettings) -> Response:
     """Per row, what a session over it would have said and paid: label, probabilities, cost and features bought."""
     if len(body.rows) > settings.max_rows:

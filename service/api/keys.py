@@ -9,24 +9,26 @@ from fastapi import APIRouter, Query, Response
 from pydantic import AwareDatetime, Field
 
 from service.api.access import Caller, TheDatabase, TheKeys
-from service.api.problems import documented
+from service.api.problems import always, documented
 from service.api.reading import AdminRoute
-from service.api.sessions import AWAY, SHAPE, parse_id
-from service.api.shapes import Strict
+from service.api.sessions import SHAPE, parse_id
+from service.api.shapes import Strict, example
 from service.api.showing import reply
-from service.errors import Conflict, InvalidRequest, KeyNotFound
+from service.errors import Conflict, Forbidden, InvalidRequest, KeyNotFound
 from service.owners import keys as owners_keys
 from service.owners.keys import Role
 from service.store import audit
 from service.store.tables import iso
 
-router = APIRouter(prefix="/v1/admin", tags=["admin"], route_class=AdminRoute)
+router = APIRouter(prefix="/v1/admin", tags=["admin"], route_class=AdminRoute, responses=always(Forbidden))
 Limit = Annotated[int, Query(ge=1, le=100)]
 Cursor = Annotated[str | None, Query(description="`next` of the page before")]
 
 
 class NewKey(Strict):
     """Whose key, what it may do, and until when."""
+
+    model_config = example({"owner": "clinic", "role": "client", "expires_at": "2099-12-31T00:00:00Z"})
 
     owner: Annotated[str, Field(max_length=64)]
     role: Role = "client"
@@ -67,7 +69,7 @@ class DeedsShown(Strict):
     next: str | None
 
 
-@router.post("/keys", status_code=201, response_model=KeyMade, responses=documented(*SHAPE, Conflict, *AWAY))
+@router.post("/keys", status_code=201, response_model=KeyMade, responses=documented(*SHAPE, Conflict))
 async def create(body: NewKey, caller: Caller, database: TheDatabase, keys: TheKeys) -> Response:
     """Make a key. The reply is the only place where it stands in the clear."""
     made = await asyncio.to_thread(owners_keys.create, database, caller.actor, body.owner, body.role, body.expires_at)
@@ -75,14 +77,14 @@ async def create(body: NewKey, caller: Caller, database: TheDatabase, keys: TheK
     return reply(made, 201, {"Location": f"/v1/admin/keys/{made['id']}", "Cache-Control": "no-store"})
 
 
-@router.get("/keys", response_model=KeysShown, responses=documented(InvalidRequest, *AWAY))
+@router.get("/keys", response_model=KeysShown)
 async def list_keys(caller: Caller, database: TheDatabase, limit: Limit = 20, cursor: Cursor = None) -> Response:
     """All keys in the order they were made, without what they are."""
     found = await asyncio.to_thread(owners_keys.listed, database, _after(cursor), limit + 1)
     return reply({"items": found[:limit], "next": found[limit - 1]["id"] if len(found) > limit else None})
 
 
-@router.delete("/keys/{id}", status_code=204, responses=documented(KeyNotFound, *AWAY))
+@router.delete("/keys/{id}", status_code=204, responses=documented(KeyNotFound))
 async def revoke(id: str, caller: Caller, database: TheDatabase, keys: TheKeys) -> Response:
     """Revoke a key: it counts no more, in other processes after five seconds at most."""
     found = parse_id(id)
@@ -93,7 +95,7 @@ async def revoke(id: str, caller: Caller, database: TheDatabase, keys: TheKeys) 
     return Response(status_code=204)
 
 
-@router.get("/audit", response_model=DeedsShown, responses=documented(InvalidRequest, *AWAY))
+@router.get("/audit", response_model=DeedsShown)
 async def deeds(caller: Caller, database: TheDatabase, limit: Limit = 20, cursor: Cursor = None) -> Response:
     """Who published, moved, retired, revoked and deleted, newest first."""
     before = _after(cursor)

@@ -7,16 +7,16 @@ from fastapi import APIRouter, Path, Query, Request, Response
 from pydantic import Field
 
 from service.api.access import Caller, TheDatabase, TheSettings
-from service.api.problems import documented
+from service.api.problems import always, documented
 from service.api.reading import AdminRoute, ClientRoute, read_body
-from service.api.sessions import AWAY, SHAPE
-from service.api.shapes import Strict
+from service.api.sessions import SHAPE
+from service.api.shapes import Strict, example
 from service.api.showing import reply
-from service.errors import BadArchiveSent, InvalidRequest, ModelNotFound, UnsupportedMediaType
+from service.errors import BadArchiveSent, Forbidden, InvalidRequest, ModelNotFound, UnsupportedMediaType
 from service.registry import versions as registry
 
-router = APIRouter(prefix="/v1/models", tags=["models"], route_class=ClientRoute)
-admin = APIRouter(prefix="/v1/admin/models", tags=["admin"], route_class=AdminRoute)
+router = APIRouter(prefix="/v1/models", tags=["models"], route_class=ClientRoute, responses=always())
+admin = APIRouter(prefix="/v1/admin/models", tags=["admin"], route_class=AdminRoute, responses=always(Forbidden))
 BINARY = ("", "application/octet-stream", "application/x-safetensors", "application/vnd.safetensors")
 Number = Annotated[int, Path(ge=1, le=999_999_999)]
 
@@ -62,10 +62,14 @@ class VersionShown(VersionBrief):
 
 
 class AliasBody(Strict):
+    """The version that an alias is to stand for."""
+
+    model_config = example({"version": 1})
+
     version: Annotated[int, Field(ge=1, le=999_999_999)]
 
 
-@router.get("", response_model=ModelsShown, responses=documented(InvalidRequest, *AWAY))
+@router.get("", response_model=ModelsShown)
 async def list_models(
     caller: Caller,
     database: TheDatabase,
@@ -77,13 +81,13 @@ async def list_models(
     return reply({"items": found[:limit], "next": found[limit - 1]["name"] if len(found) > limit else None})
 
 
-@router.get("/{name}", response_model=ModelShown, responses=documented(ModelNotFound, *AWAY))
+@router.get("/{name}", response_model=ModelShown, responses=documented(ModelNotFound))
 async def one_model(name: str, caller: Caller, database: TheDatabase) -> Response:
     """A name with its versions and aliases."""
     return reply(await asyncio.to_thread(registry.model, database, name))
 
 
-@router.get("/{name}/versions/{version}", response_model=VersionShown, responses=documented(InvalidRequest, ModelNotFound, *AWAY))
+@router.get("/{name}/versions/{version}", response_model=VersionShown, responses=documented(InvalidRequest, ModelNotFound))
 async def one_version(name: str, version: Number, caller: Caller, database: TheDatabase) -> Response:
     """A version: its schema, costs, metrics and the curve of cost against error."""
     return reply(await asyncio.to_thread(registry.version, database, name, version))
@@ -93,7 +97,7 @@ async def one_version(name: str, version: Number, caller: Caller, database: TheD
     "",
     status_code=201,
     response_model=VersionShown,
-    responses=documented(*SHAPE, BadArchiveSent, *AWAY),
+    responses=documented(*SHAPE, BadArchiveSent),
     openapi_extra={
         "requestBody": {"required": True, "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}}
     },
@@ -117,21 +121,21 @@ async def upload(
     return reply(found, 201, {"Location": f"/v1/models/{name}/versions/{found['version']}"})
 
 
-@admin.put("/{name}/aliases/{alias}", response_model=ModelShown, responses=documented(*SHAPE, ModelNotFound, *AWAY))
+@admin.put("/{name}/aliases/{alias}", response_model=ModelShown, responses=documented(*SHAPE, ModelNotFound))
 async def set_alias(name: str, alias: str, body: AliasBody, caller: Caller, database: TheDatabase) -> Response:
     """Let an alias stand for a version. New sessions see it at once; running ones stay on their version."""
     await asyncio.to_thread(registry.set_alias, database, name, alias, body.version, caller.actor)
     return reply(await asyncio.to_thread(registry.model, database, name))
 
 
-@admin.delete("/{name}/aliases/{alias}", status_code=204, responses=documented(ModelNotFound, *AWAY))
+@admin.delete("/{name}/aliases/{alias}", status_code=204, responses=documented(ModelNotFound))
 async def drop_alias(name: str, alias: str, caller: Caller, database: TheDatabase) -> Response:
     """Take an alias away."""
     await asyncio.to_thread(registry.drop_alias, database, name, alias, caller.actor)
     return Response(status_code=204)
 
 
-@admin.post("/{name}/versions/{version}/retire", response_model=VersionShown, responses=documented(InvalidRequest, ModelNotFound, *AWAY))
+@admin.post("/{name}/versions/{version}/retire", response_model=VersionShown, responses=documented(InvalidRequest, ModelNotFound))
 async def retire(name: str, version: Number, caller: Caller, database: TheDatabase) -> Response:
     """Take a version out of what the bare name means. Sessions on it go on."""
     return reply(await asyncio.to_thread(registry.retire, database, name, version, caller.actor))

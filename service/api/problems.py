@@ -9,7 +9,18 @@ from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
-from service.errors import InvalidRequest, MethodNotAllowed, NotFound, Problem
+from service.errors import (
+    Busy,
+    DatabaseAway,
+    ForeignRequest,
+    Internal,
+    InvalidRequest,
+    MethodNotAllowed,
+    NotFound,
+    Problem,
+    TooManyRequests,
+    Unauthorized,
+)
 
 PREFIX = "urn:frugal:problem:"
 log = logging.getLogger("frugal")
@@ -44,6 +55,11 @@ def documented(*problems: type[Problem]) -> dict[int | str, dict[str, Any]]:
         entry = found.setdefault(problem.status, {"content": {"application/problem+json": {"schema": SCHEMA}}, "description": ""})
         entry["description"] = "; ".join(filter(None, [entry["description"], f"{problem.slug}: {problem.title}"]))
     return found
+
+
+def always(*more: type[Problem]) -> dict[int | str, dict[str, Any]]:
+    """What every route for callers with keys can give."""
+    return documented(Unauthorized, ForeignRequest, InvalidRequest, TooManyRequests, Internal, Busy, DatabaseAway, *more)
 
 
 SCHEMA = {

@@ -9,14 +9,12 @@ from fastapi import APIRouter, Body, Header, Query, Response
 from pydantic import Discriminator, Field, Tag
 
 from service.api.access import Caller, TheSteps
-from service.api.problems import documented
+from service.api.problems import always, documented
 from service.api.reading import ClientRoute, StepRoute
-from service.api.shapes import Confidence, Item, Items, Known, Money, Reference, Seed, Strict, Text, in_millionths
+from service.api.shapes import Confidence, Item, Items, Known, Money, Reference, Seed, Strict, Text, example, in_millionths
 from service.api.showing import reply, session_reply, shown_session
 from service.errors import (
     AnswerConflict,
-    Busy,
-    DatabaseAway,
     InvalidRequest,
     KeyReused,
     ModelNotFound,
@@ -31,13 +29,14 @@ from service.sessions.ledger import IdempotencyKey
 from service.sessions.steps import Opening
 
 SHAPE = (TooLarge, UnsupportedMediaType, InvalidRequest)
-AWAY = (Busy, DatabaseAway)
-router = APIRouter(prefix="/v1/sessions", tags=["sessions"], route_class=ClientRoute)
-step = APIRouter(prefix="/v1/sessions", tags=["sessions"], route_class=StepRoute)
+router = APIRouter(prefix="/v1/sessions", tags=["sessions"], route_class=ClientRoute, responses=always())
+step = APIRouter(prefix="/v1/sessions", tags=["sessions"], route_class=StepRoute, responses=always())
 
 
 class OpenSession(Strict):
     """What a session begins with."""
+
+    model_config = example({"model": "heart", "budget": 60, "known": {"age": 63}, "reference": "case 17"})
 
     model: Reference
     budget: Money | None = Field(None, description="the most that may be spent on this case; null: no limit")
@@ -49,6 +48,8 @@ class OpenSession(Strict):
 
 class Several(Strict):
     """Several answers at once: all or nothing."""
+
+    model_config = example({"answers": [{"feature": "chest_pain", "value": "typical"}, {"feature": "cholesterol", "status": "pending"}]})
 
     answers: Annotated[Items, Field(min_length=1)]
 
@@ -117,7 +118,7 @@ class SessionsShown(Strict):
     next: str | None
 
 
-@router.post("", status_code=201, response_model=SessionShown, responses=documented(*SHAPE, WrongAnswer, KeyReused, ModelNotFound, *AWAY))
+@router.post("", status_code=201, response_model=SessionShown, responses=documented(*SHAPE, WrongAnswer, KeyReused, ModelNotFound))
 async def open_session(
     body: OpenSession,
     caller: Caller,
@@ -132,7 +133,7 @@ async def open_session(
 
 
 @step.post("/{id}/answers", response_model=SessionShown, responses=documented(
-    *SHAPE, SessionNotFound, WrongAnswer, AnswerConflict, SessionClosed, OverBudget, *AWAY
+    *SHAPE, SessionNotFound, WrongAnswer, AnswerConflict, SessionClosed, OverBudget
 ))  # fmt: skip
 async def answer(id: str, body: Annotated[AnswerBody, Body()], caller: Caller, steps: TheSteps) -> Response:
     """Bring one answer or several. What is stored already is not charged again."""
@@ -140,13 +141,13 @@ async def answer(id: str, body: Annotated[AnswerBody, Body()], caller: Caller, s
     return session_reply(await steps.answer(caller.owner, _id(id), given))
 
 
-@router.get("/{id}", response_model=SessionShown, responses=documented(SessionNotFound, *AWAY))
+@router.get("/{id}", response_model=SessionShown, responses=documented(SessionNotFound))
 async def read(id: str, caller: Caller, steps: TheSteps) -> Response:
     """The session as it stands: a client that lost a reply reads it here."""
     return reply(shown_session(await steps.read(caller.owner, _id(id))))
 
 
-@router.get("", response_model=SessionsShown, responses=documented(InvalidRequest, *AWAY))
+@router.get("", response_model=SessionsShown)
 async def list_own(
     caller: Caller,
     steps: TheSteps,
@@ -163,13 +164,13 @@ async def list_own(
     return reply({"items": [shown_session(seen) for seen in page[:limit]], "next": str(page[limit - 1].session.id) if more else None})
 
 
-@router.post("/{id}/finish", response_model=SessionShown, responses=documented(*SHAPE, SessionNotFound, *AWAY))
+@router.post("/{id}/finish", response_model=SessionShown, responses=documented(*SHAPE, SessionNotFound))
 async def finish(id: str, caller: Caller, steps: TheSteps, body: Strict | None = None) -> Response:
     """Predict now from what is known."""
     return reply(shown_session(await steps.finish(caller.owner, _id(id))))
 
 
-@router.delete("/{id}", status_code=204, responses=documented(SessionNotFound, *AWAY))
+@router.delete("/{id}", status_code=204, responses=documented(SessionNotFound))
 async def delete(id: str, caller: Caller, steps: TheSteps) -> Response:
     """Delete a session with all its answers."""
     await steps.delete(caller.actor, _id(id))

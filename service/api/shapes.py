@@ -18,6 +18,11 @@ class Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
 
+def example(body: dict[str, Any]) -> ConfigDict:
+    """The `model_config` of a shape with an example of itself, which a test sends."""
+    return ConfigDict(json_schema_extra={"examples": [body]})
+
+
 def _exact(amount: float) -> float:
     if -Decimal(repr(amount)).normalize().as_tuple().exponent > 6:  # type: ignore[operator]
         raise ValueError("money has at most 6 decimals")
@@ -61,6 +66,8 @@ Confidence = Annotated[float, Field(gt=0, le=1)]
 
 class Item(Strict):
     """One answer: a value, or a status."""
+
+    model_config = example({"feature": "chest_pain", "value": "typical"})
 
     feature: FeatureName
     value: Raw = None
