@@ -44,6 +44,8 @@ class Case(Protocol):
 
 def ask(options: argparse.Namespace) -> str:
     """The interview with a model file."""
+    if options.key:
+        raise ValueError("--key is for a server: say which with --url")
     if not Path(options.model).exists():
         raise ValueError(f"{options.model}: No such file or directory (a model on a server? say where with --url)")
     return told(LocalCase(load(options.model), options.budget), options.json)

@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import signal
 import sys
 
 import uvicorn
@@ -27,6 +28,7 @@ def serve(options: argparse.Namespace) -> str:
     if settings.workers > 1:
         shared = share_between_processes()
         warm_up()  # once here, or every worker would compile, and be taken for dead meanwhile
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # uvicorn raises the signal again when it has stopped: that is no failure
     try:
         uvicorn.run(
             "service.app:create",

@@ -15,6 +15,7 @@ from service.store.db import Database
 from service.store.ids import new_id
 from service.store.tables import iso, now
 
+SETTINGS = UUID(int=0)  # the id of the admin key in the settings
 Role = Literal["client", "admin"]
 ROLES: tuple[Role, ...] = ("client", "admin")
 
@@ -59,6 +60,8 @@ def revoke(database: Database, actor: Actor, id: UUID) -> None:
     def end(db: Any) -> None:
         if not keys.revoke_key(db, id):
             raise KeyNotFound("There is no key with this id: GET /v1/admin/keys lists them.")
+        if actor.key_id not in (None, SETTINGS) and not keys.any_admin(db):
+            raise Conflict("This is the last admin key: make another one first, or nobody could make or revoke any.")
         audit.record(db, actor, "key.revoke", str(id), {})
 
     database.write(end)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, exists, insert, select, update
+from sqlalchemy import Connection, exists, insert, or_, select, update
 
 from service.store.tables import keys, now
 
@@ -24,7 +24,9 @@ def any_key(db: Connection) -> bool:
 
 
 def any_admin(db: Connection) -> bool:
-    return bool(db.execute(select(exists().where(keys.c.role == "admin", keys.c.revoked_at.is_(None)))).scalar())
+    """Whether there is an admin key that counts now."""
+    lasting = or_(keys.c.expires_at.is_(None), keys.c.expires_at > now())
+    return bool(db.execute(select(exists().where(keys.c.role == "admin", keys.c.revoked_at.is_(None), lasting))).scalar())
 
 
 def listed(db: Connection, after: UUID | None, limit: int) -> list[Any]:

@@ -172,14 +172,14 @@ def test_admins_publish_name_and_retire(tmp_path):
         assert admin.model("clinic")["aliases"] == {"live": 2}
         assert [model["name"] for model in admin.models()] == ["clinic"]
         assert admin.version("clinic", 1)["classes"] == ["well", "ill", "grave"]
-        assert [deed["action"] for deed in admin.audit()][:3] == ["version.retire", "alias.drop", "alias.set"]
+        assert {deed["action"] for deed in admin.audit()} == {"version.publish", "version.retire", "alias.drop", "alias.set"}
 
 
 def test_admins_make_and_revoke_keys(tmp_path):
     with fresh_sqlite(tmp_path) as url, serving(Settings(database=url, admin_key=ADMIN)) as server, quick(server, ADMIN) as admin:
         chief = admin.create_key("chief", "admin")
         made = admin.create_key("ward", expires_at=datetime.now(UTC) + timedelta(days=1))
-        assert [(key["owner"], key["role"]) for key in list(admin.keys())] == [("chief", "admin"), ("ward", "client")]
+        assert {(key["owner"], key["role"]) for key in list(admin.keys())} == {("chief", "admin"), ("ward", "client")}
         with quick(server, made["key"]) as ward:
             assert list(ward.sessions()) == []
             with pytest.raises(Problem) as refused:

@@ -1,4 +1,4 @@
-"""The OpenAPI page, tried from outside: what it allows is understood, what it forbids is refused, its statuses are all, its examples run."""
+"""The OpenAPI page, tried from outside: what it allows is understood, what it forbids refused, its statuses are all, its examples run."""
 
 import os
 import warnings

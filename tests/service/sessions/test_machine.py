@@ -55,7 +55,7 @@ FROM sessions s
 @pytest.mark.timeout(3000)  # where it fails, the shortest way there is looked for
 def test_sessions_do_what_their_naive_twin_does(database_url: str) -> None:
     """On PostgreSQL with two servers by turns, so that each finds sessions as the other left them."""
-    servers, share = (1, 2) if database_url.startswith("sqlite") else (2, 5)  # a look into the tables costs less on SQLite
+    servers, share = (1, 3) if database_url.startswith("sqlite") else (2, 8)  # a look into the tables costs less on SQLite
     with ExitStack() as stack:
         clients = [stack.enter_context(serving(Settings(database=database_url))) for _ in range(servers)]
         run_state_machine_as_test(
