@@ -38,7 +38,7 @@ def create(settings: Settings | None = None) -> FastAPI:
     app.state.settings = settings or from_environment()
     app.state.warm = app.state.stopping = False
     for part in (sessions.step, sessions.router, deciding.router, deciding.large, models.router, models.admin, keys.router, health.router):
-        app.include_router(part)
+        app.router.routes.extend(part.routes)  # include_router would wrap each in one more layer of matching
     problems.install(app)
     app.add_middleware(Edge)
     return app
@@ -58,6 +58,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
         app.state.versions = Versions(database, settings.loaded_versions)
         app.state.steps = Steps(ledger, app.state.versions, database, settings.session_ttl, settings.max_open_sessions, settings.retention)
         gc.collect()
+        gc.set_threshold(10_000, 20, 50)  # a step makes hundreds of objects and no cycles
         gc.freeze()  # compiled kernels and routes live for ever: a full collection over them stopped every request for 70 ms
         _drain_before_stopping(app, settings.drain)
         sweep = asyncio.create_task(sweep_forever(app.state.steps, settings.sweep_every, _sweep_failed))

@@ -2,6 +2,7 @@
 
 import ipaddress
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Annotated
 from uuid import UUID
 
@@ -16,7 +17,7 @@ from service.sessions.steps import Steps
 from service.store.audit import Actor
 from service.store.db import Database
 
-FORWARDED = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "via")
+FORWARDED = frozenset((b"forwarded", b"x-forwarded-for", b"x-forwarded-host", b"x-real-ip", b"via"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +61,11 @@ def check_local(request: Request) -> None:
     host = given[1:].partition("]")[0] if given.startswith("[") else given.partition(":")[0]
     if not is_loopback(host):
         raise ForeignRequest("This server has no keys, so it answers to localhost only, by that name. Make a key: frugal keys create.")
-    if any(name in request.headers for name in FORWARDED):
+    if any(name in FORWARDED for name, _ in request.scope["headers"]):
         raise ForeignRequest("This server has no keys, so it takes no forwarded requests. Make a key: frugal keys create.")
 
 
+@lru_cache(1024)
 def is_loopback(host: str) -> bool:
     try:
         return ipaddress.ip_address(host).is_loopback

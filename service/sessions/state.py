@@ -140,7 +140,8 @@ def decided(session: Session, ensemble: Ensemble) -> tuple[Session, Standing]:
     decision = standing.decision
     if isinstance(decision, Stop):
         return _over(session, "done", standing, decision.reason), standing
-    return session._replace(status="waiting" if isinstance(decision, Wait) else "open"), standing
+    status: Literal["open", "waiting"] = "waiting" if isinstance(decision, Wait) else "open"
+    return session if session.status == status else session._replace(status=status), standing
 
 
 def ended(session: Session, ensemble: Ensemble, reason: Literal["stopped", "expired"], now: datetime) -> Session:
