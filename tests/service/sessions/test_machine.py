@@ -338,7 +338,7 @@ class Machine(RuleBasedStateMachine):
         schema, stored = self.twin.model.schema, self._session(who)["answers"]
         names = sorted(used(self.twin.model), key=lambda name: (name in stored, name))
         some = st.lists(st.sampled_from(names[:4]), min_size=2, max_size=4, unique=True) if len(names) > 1 else st.just(names)
-        items = some.flatmap(lambda chosen: st.tuples(*(any_answer(schema[name]) for name in chosen)))
+        items = some.flatmap(lambda chosen: st.tuples(*(any_answer(schema[name], (None, "pending", "unavailable")) for name in chosen)))
         return items.map(lambda several: (who, {"answers": list(several)}))
 
     def _session(self, who: int) -> Body:
