@@ -22,12 +22,13 @@ from service.registry.cache import Versions
 from service.sessions.opening import open_ledger
 from service.sessions.steps import Steps, sweep_forever
 from service.store.db import open_database
+from service.store.lock import FileLock
 
 log = logging.getLogger("frugal")
 
 
-def create(settings: Settings | None = None) -> FastAPI:
-    """The app for these settings; by default those of the environment, as worker processes need it."""
+def create(settings: Settings | None = None, lock: FileLock | None = None) -> FastAPI:
+    """The app for these settings; by default those of the environment, as worker processes need it. `lock` is an SQLite file's, if held."""
     app = FastAPI(
         title="Frugal",
         version=version("frugal"),
@@ -35,7 +36,7 @@ def create(settings: Settings | None = None) -> FastAPI:
         lifespan=_lifespan,
         separate_input_output_schemas=False,
     )
-    app.state.settings = settings or from_environment()
+    app.state.settings, app.state.lock = settings or from_environment(), lock
     app.state.warm = app.state.stopping = False
     for part in (sessions.step, sessions.router, deciding.router, deciding.large, models.router, models.admin, keys.router, health.router):
         app.router.routes.extend(part.routes)  # include_router would wrap each in one more layer of matching
@@ -50,7 +51,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     settings: Settings = app.state.settings
     await asyncio.to_thread(warm_up)
     app.state.warm = True
-    database = await asyncio.to_thread(open_database, settings)
+    database = await asyncio.to_thread(open_database, settings, app.state.lock)
     try:
         ledger = await open_ledger(database, settings)
         app.state.database, app.state.ledger = database, ledger

@@ -6,14 +6,18 @@ import signal
 import sys
 
 import uvicorn
+from fastapi import FastAPI
 
 from models.warm import warm_up
 from service.api.access import is_loopback
+from service.app import create
 from service.config import Settings, from_environment, to_environment
 from service.example import curl_lines
 from service.logs import configuration
 from service.metrics import share_between_processes, stop_sharing
+from service.store.db import lock_of
 from service.store.keys import any_admin
+from service.store.lock import FileLock
 from service.store.migrating import prepared
 
 GRACE = 30  # seconds that requests in flight have to finish when the server is told to stop
@@ -22,30 +26,40 @@ GRACE = 30  # seconds that requests in flight have to finish when the server is 
 def serve(options: argparse.Namespace) -> str:
     settings = from_environment(host=options.host, port=options.port, workers=options.workers, database=options.database)
     check(settings)
-    prepare(settings)
-    os.environ.update(to_environment(settings))
-    shared = None
-    if settings.workers > 1:
-        shared = share_between_processes()
-        warm_up()  # once here, or every worker would compile, and be taken for dead meanwhile
+    lock = lock_of(settings.sqlite_file) if settings.sqlite_file else None  # held from here to the end: no other process gets between
+    prepare(settings, lock)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # uvicorn raises the signal again when it has stopped: that is no failure
-    try:
-        uvicorn.run(
-            "service.app:create",
-            factory=True,
-            host=settings.host,
-            port=settings.port,
-            workers=settings.workers,
-            access_log=False,
-            server_header=False,
-            proxy_headers=False,
-            timeout_graceful_shutdown=GRACE,
-            log_config=configuration(settings.log_level),
-        )
-    finally:
-        if shared:
-            stop_sharing(shared)
+    if settings.workers == 1:
+        run(settings, create(settings, lock))
+    else:
+        run_workers(settings)
     return ""
+
+
+def run(settings: Settings, app: FastAPI | str) -> None:
+    uvicorn.run(
+        app,
+        factory=isinstance(app, str),
+        host=settings.host,
+        port=settings.port,
+        workers=settings.workers,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        timeout_graceful_shutdown=GRACE,
+        log_config=configuration(settings.log_level),
+    )
+
+
+def run_workers(settings: Settings) -> None:
+    """Several processes, each with an app of its own from the environment; their metrics are in a folder that they share."""
+    os.environ.update(to_environment(settings))
+    shared = share_between_processes()
+    warm_up()  # once here, or every worker would compile, and be taken for dead meanwhile
+    try:
+        run(settings, "service.app:create")
+    finally:
+        stop_sharing(shared)
 
 
 def check(settings: Settings) -> None:
@@ -57,10 +71,10 @@ def check(settings: Settings) -> None:
         )
 
 
-def prepare(settings: Settings) -> None:
+def prepare(settings: Settings, lock: FileLock | None) -> None:
     """Tables as this release wants them, before any worker starts."""
     print(f"frugal: database {settings.shown_database}", file=sys.stderr)
-    with prepared(settings) as database:
+    with prepared(settings, lock) as database:
         if not is_loopback(settings.host) and not settings.admin_key and not database.read(any_admin):
             raise ValueError(
                 f"--host {settings.host} lets others in, and there is no admin key: make one first with "

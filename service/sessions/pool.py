@@ -15,6 +15,8 @@ import asyncpg
 from service.errors import Busy, DatabaseAway
 from service.store.db import PATIENCE
 
+# what asyncpg raises when its server, or the way to it, is gone; the last of them for a statement on a connection that died under it
+AWAY = (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError)
 SLOWEST = 10  # seconds that a statement may take
 
 
@@ -43,7 +45,7 @@ class Pool:
             return await db.fetchrow(sql, *values)
         except (asyncpg.UniqueViolationError, asyncpg.SyntaxOrAccessError, asyncpg.DataError):
             raise
-        except (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
+        except AWAY as error:
             raise DatabaseAway() from error
         finally:
             self._give(db)
@@ -52,7 +54,7 @@ class Pool:
         for db in self._idle:
             try:
                 await db.close(timeout=PATIENCE)
-            except (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError):
+            except AWAY:
                 db.terminate()
         self._idle.clear()
 
@@ -73,7 +75,7 @@ class Pool:
             return await asyncpg.connect(self.url, timeout=PATIENCE, command_timeout=SLOWEST, server_settings=settings)
         except BaseException as error:
             self._gone()
-            if isinstance(error, (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError)):
+            if isinstance(error, AWAY):
                 raise DatabaseAway() from error
             raise
 

@@ -25,9 +25,10 @@ class Database(Protocol):
     def close(self) -> None: ...
 
 
-def open_database(settings: Settings) -> "SqliteDatabase | PostgresDatabase":
+def open_database(settings: Settings, lock: FileLock | None = None) -> "SqliteDatabase | PostgresDatabase":
+    """The database of these settings; `lock` is that of an SQLite file where the caller holds it already."""
     file = settings.sqlite_file
-    return SqliteDatabase(file) if file else PostgresDatabase(settings.database, max(2, settings.pool // 2))
+    return SqliteDatabase(file, lock) if file else PostgresDatabase(settings.database, max(2, settings.pool // 2))
 
 
 class PostgresDatabase:
@@ -57,14 +58,13 @@ class PostgresDatabase:
 class SqliteDatabase:
     """One process per file: a lock held for life, one writing connection in its own thread, the rest read only."""
 
-    def __init__(self, file: Path) -> None:
+    def __init__(self, file: Path, lock: FileLock | None = None) -> None:
         self.file = file
-        file.parent.mkdir(parents=True, exist_ok=True)
-        self.lock = FileLock(file.with_name(file.name + ".lock"), f"the database {file}")
+        self._own_lock = None if lock else lock_of(file)
         try:
             self.writer = Writer(self._connect)
         except BaseException:
-            self.lock.release()
+            self._release()
             raise
         self._writing: Connection | None = None
         self._writing_engine = create_engine(
@@ -89,7 +89,11 @@ class SqliteDatabase:
         self.writer.close()
         self._writing_engine.dispose()
         self.engine.dispose()
-        self.lock.release()
+        self._release()
+
+    def _release(self) -> None:
+        if self._own_lock is not None:
+            self._own_lock.release()
 
     def _connect(self) -> "WriterOwned":
         connection = sqlite3.connect(self.file, isolation_level=None, check_same_thread=False, factory=WriterOwned)
@@ -101,6 +105,12 @@ class SqliteDatabase:
             result = work(connection)
             connection.commit()
             return result
+
+
+def lock_of(file: Path) -> FileLock:
+    """The lock of an SQLite file, held; its folder is made if need be."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    return FileLock(file.with_name(file.name + ".lock"), f"the database {file}")
 
 
 class WriterOwned(sqlite3.Connection):

@@ -16,15 +16,16 @@ import migrations
 from service.config import Settings
 from service.errors import DatabaseAway
 from service.store.db import Database, open_database
+from service.store.lock import FileLock
 
 LOCK = 7_302_871_665  # the advisory lock under which PostgreSQL migrates: two servers that start together take turns
 
 
 @contextmanager
-def prepared(settings: Settings) -> Iterator[Database]:
+def prepared(settings: Settings, lock: FileLock | None = None) -> Iterator[Database]:
     """The database of these settings, with the tables of this release; ValueError says in words why not."""
     try:
-        database = open_database(settings)
+        database = open_database(settings, lock)
     except sqlite3.Error as error:
         raise ValueError(f"cannot use {settings.shown_database}: {error}") from None
     try:

@@ -164,7 +164,6 @@ def resume(client: httpx.Client, case: Case) -> None:
     assert session["spent"] == len(session["answers"])
 
 
-@pytest.mark.xfail(raises=TracebackError, reason="asyncpg.InternalClientError of a connection that died is not taken for DatabaseAway: 500")
 def test_kill_9_of_postgresql_is_told_as_such_and_loses_nothing_that_was_acknowledged(tmp_path: Path) -> None:
     with own_postgresql() as postgresql, serving(tmp_path, postgresql.url("migrated")) as server, server.client() as client:
         publish(client, "wide", wide(40))
@@ -234,9 +233,6 @@ def test_an_sqlite_file_has_one_process_until_that_is_gone(tmp_path: Path) -> No
             assert httpx.get(f"{second.url}/livez").status_code == 200
 
 
-@pytest.mark.xfail(
-    raises=TracebackError, reason="serve lets go of the file between its preparation and its start, so both may get past the first"
-)
 def test_of_two_servers_started_at_once_on_an_sqlite_file_one_says_why_it_will_not_start(tmp_path: Path) -> None:
     with starting(tmp_path, sqlite(tmp_path)) as one, starting(tmp_path, sqlite(tmp_path)) as two:
         while one.process.poll() is None and two.process.poll() is None:
@@ -290,16 +286,11 @@ def opened(client: httpx.Client) -> dict[str, Any]:
     return reply.json()
 
 
-ENDS_BY_SIGNAL = pytest.mark.xfail(
-    strict=True, raises=subprocess.CalledProcessError, reason="uvicorn raises SIGTERM again when all is done"
-)
-
-
 @pytest.mark.parametrize(
     ("database", "workers"),
     [
-        pytest.param("sqlite", "1", marks=ENDS_BY_SIGNAL),
-        pytest.param("postgresql", "1", marks=ENDS_BY_SIGNAL),
+        ("sqlite", "1"),
+        ("postgresql", "1"),
         ("postgresql", "2"),
     ],
     indirect=["database"],

@@ -261,9 +261,9 @@ class Machine(RuleBasedStateMachine):
     def answer_unasked(self, step: Sent) -> None:
         self._answer(*step)
 
-    @precondition(lambda self: self.too_dear())
-    @rule(step=drawn(lambda machine: machine.any_answer_to(machine.too_dear())))
-    def answer_beyond_the_budget(self, step: Sent) -> None:
+    @precondition(lambda self: self.dear())
+    @rule(step=drawn(lambda machine: machine.any_answer_to(machine.dear())))
+    def answer_at_the_budget_or_beyond(self, step: Sent) -> None:
         self._answer(*step)
 
     @precondition(lambda self: self.running())
@@ -326,8 +326,8 @@ class Machine(RuleBasedStateMachine):
     def unanswered(self) -> list[Place]:
         return [(who, name) for who in self.running() for name in sorted(used(self.twin.model) - set(self._session(who)["answers"]))]
 
-    def too_dear(self) -> list[Place]:
-        return [(who, name) for who, name in self.unanswered() if self._too_dear(self._session(who), name)]
+    def dear(self) -> list[Place]:
+        return [(who, name) for who, name in self.unanswered() if self._takes_all(self._session(who), name)]
 
     def any_answer_to(self, places: list[Place], *statuses: Sequence[str | None]) -> st.SearchStrategy[Sent]:
         schema = self.twin.model.schema
@@ -347,9 +347,9 @@ class Machine(RuleBasedStateMachine):
     def _sessions(self) -> list[tuple[int, Body]]:
         return [(who, self.twin.sessions[id]) for who, id in enumerate(self.ids) if id in self.twin.sessions]
 
-    def _too_dear(self, session: Body, name: str) -> bool:
+    def _takes_all(self, session: Body, name: str) -> bool:
         (cost,) = self.twin.prices(session["answers"], [{"feature": name}])
-        return session["budget"] is not None and cost > session["budget"] - session["spent"]
+        return session["budget"] is not None and cost >= session["budget"] - session["spent"]
 
     # What both say of it
 
