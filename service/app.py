@@ -16,6 +16,7 @@ from models.warm import warm_up
 from service.api import deciding, health, keys, models, problems, sessions
 from service.api.edge import Edge
 from service.config import Settings, from_environment
+from service.logs import RequestLines
 from service.owners.lookup import Keys
 from service.owners.rates import Rates
 from service.registry.cache import Versions
@@ -37,6 +38,7 @@ def create(settings: Settings | None = None, lock: FileLock | None = None) -> Fa
         separate_input_output_schemas=False,
     )
     app.state.settings, app.state.lock = settings or from_environment(), lock
+    app.state.lines = RequestLines()
     app.state.warm = app.state.stopping = False
     for part in (sessions.step, sessions.router, deciding.router, deciding.large, models.router, models.admin, keys.router, health.router):
         app.router.routes.extend(part.routes)  # include_router would wrap each in one more layer of matching
@@ -70,6 +72,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
             with suppress(asyncio.CancelledError):
                 await sweep
             await ledger.close()
+            app.state.lines.flush()
     finally:
         await asyncio.to_thread(database.close)
 

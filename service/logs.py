@@ -1,10 +1,16 @@
 """Logs as JSON, one object a line: ids and numbers, never feature values, never keys."""
 
+import asyncio
 import json
 import logging
+import sys
 import traceback
 from datetime import UTC, datetime
 from typing import Any
+
+from pydantic_core import to_json
+
+GATHERED = 0.1  # seconds
 
 
 class JsonLines(logging.Formatter):
@@ -12,14 +18,35 @@ class JsonLines(logging.Formatter):
     words: those may hold a patient's values."""
 
     def format(self, record: logging.LogRecord) -> str:
-        line: dict[str, Any] = {"at": datetime.now(UTC).isoformat(timespec="milliseconds")[:-6] + "Z", "level": record.levelname.lower()}
-        line["message"] = record.getMessage()
+        line: dict[str, Any] = {"at": _now(), "level": record.levelname.lower(), "message": record.getMessage()}
         line |= getattr(record, "fields", {})
         if record.exc_info and record.exc_info[1] is not None:
             error = record.exc_info[1]
             line["error"] = f"{type(error).__module__}.{type(error).__qualname__}"
             line["trace"] = [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in traceback.extract_tb(error.__traceback__)]
         return json.dumps(line, ensure_ascii=False, default=str)
+
+
+class RequestLines:
+    """A line per request, gathered for a tenth of a second and written at once: a write for each took a tenth of a step's time."""
+
+    def __init__(self) -> None:
+        self._lines: list[bytes] = []
+
+    def add(self, fields: dict[str, Any]) -> None:
+        self._lines.append(to_json({"at": _now(), "level": "info", "message": "request", **fields}))
+        if len(self._lines) == 1:
+            asyncio.get_running_loop().call_later(GATHERED, self.flush)
+
+    def flush(self) -> None:
+        lines, self._lines = self._lines, []
+        if lines:
+            sys.stderr.write(b"\n".join([*lines, b""]).decode())
+            sys.stderr.flush()
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds")[:-6] + "Z"
 
 
 def configuration(level: str) -> dict[str, Any]:

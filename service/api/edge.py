@@ -3,6 +3,7 @@
 import logging
 import re
 import time
+from random import getrandbits
 from typing import Any
 
 from fastapi import Request
@@ -10,7 +11,6 @@ from fastapi import Request
 from service import metrics
 from service.api.problems import respond
 from service.errors import Internal
-from service.store.ids import new_id
 
 WELL_FORMED = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 METHODS = {"GET", "POST", "PUT", "DELETE", "HEAD", "OPTIONS", "PATCH"}
@@ -34,7 +34,7 @@ class Edge:
             return
         begun = time.perf_counter()
         given = next((value for name, value in scope["headers"] if name == b"x-request-id"), b"")
-        id = given if WELL_FORMED.fullmatch(given) else str(new_id()).encode()
+        id = given if WELL_FORMED.fullmatch(given) else b"%032x" % getrandbits(128)  # need not be secret
         scope["request_id"] = id.decode()
         status = 0
 
@@ -66,7 +66,7 @@ class Edge:
         counter.inc()
         clock.observe(seconds)
         if log.isEnabledFor(logging.INFO):
-            log.info("request", extra={"fields": _fields(scope, method, route, status, seconds)})
+            scope["app"].state.lines.add(_fields(scope, method, route, status, seconds))
 
 
 def _fields(scope: Any, method: str, route: str, status: int, seconds: float) -> dict[str, Any]:
