@@ -144,10 +144,8 @@ class Schema:
         else:
             try:
                 known = codes[value]
-                if (
-                    value.__class__ is not bool or self.features[i].categories[int(known)].__class__ is bool
-                ):  # True equals 1, but is another word
-                    return known
+                if (value.__class__ is bool) == (self.features[i].categories[int(known)].__class__ is bool):
+                    return known  # true equals 1, but is another word
             except (KeyError, TypeError):
                 pass
         raise ValueError(f"{self.names[i]!r} is {shown(value)}: expected {self.features[i].expects()}")

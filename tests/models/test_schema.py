@@ -39,7 +39,11 @@ def test_numpy_numbers_and_equal_numbers_are_taken():
     assert SCHEMA.encode("age", np.int64(7)) == 7
     assert SCHEMA.encode("grade", 2.0) == 1
     assert Feature("a", "categorical", np.array([1, 2])).categories == (1, 2)
-    assert Schema([Feature("b", "categorical", (False, True))]).encode("b", True) == 1
+    truths = Schema([Feature("b", "categorical", (False, True))])
+    assert truths.encode("b", True) == 1
+    for other in (1, 0, 1.0, "True"):
+        with pytest.raises(ValueError, match="expected one of False, True"):
+            truths.encode("b", other)
 
 
 @pytest.mark.parametrize(
