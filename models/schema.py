@@ -64,6 +64,15 @@ class Feature:
         return f"one of {shown}" + (f", ... ({len(self.categories):,} in all)" if len(self.categories) > 12 else "")
 
 
+class WrongValueError(ValueError):
+    """A value that a feature does not take. `feature` says what it would, for whoever must not repeat the value."""
+
+    def __init__(self, message: str, feature: Feature) -> None:
+        super().__init__(message)
+        self.feature = feature
+        self.row: int | None = None
+
+
 class Schema:
     """The features of a table, in order.
 
@@ -148,7 +157,8 @@ class Schema:
                     return known  # true equals 1, but is another word
             except (KeyError, TypeError):
                 pass
-        raise ValueError(f"{self.names[i]!r} is {shown(value)}: expected {self.features[i].expects()}")
+        feature = self.features[i]
+        raise WrongValueError(f"{feature.name!r} is {shown(value)}: expected {feature.expects()}", feature)
 
     def decode(self, name: str, code: float) -> Value:
         """The raw value of a code; nan is None."""
@@ -189,8 +199,10 @@ class Schema:
         for r, value in enumerate(values):
             try:
                 column[r] = self.code(i, value)
-            except ValueError as error:
-                raise ValueError(f"row {r}: {error}") from None
+            except WrongValueError as error:
+                told = WrongValueError(f"row {r}: {error}", error.feature)
+                told.row = r
+                raise told from None
 
     def check_codes(self, table: NDArray[np.float64]) -> None:
         """Refuse a matrix of codes of the wrong width, with infinities, or with codes that stand for no category."""

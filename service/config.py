@@ -37,6 +37,8 @@ class Settings(BaseModel):
     max_rate: int = Field(1000, ge=1, description="requests per second and key in one process, and twice that at once after a pause")
     retention: int = Field(0, ge=0, description="seconds that a session which is over is kept after its time to live; 0: for ever")
     admin_key: str | None = Field(None, repr=False, description="an admin key that needs no database, as `frugal keys new` prints one")
+    max_depth: int = Field(20, ge=4, le=500, description="levels of arrays and objects in a body")
+    max_fields: int = Field(10_000, ge=10, description="fields of an object in a body, and answers at once")
     max_rows: int = Field(100_000, ge=1, description="rows per predict")
 
     @field_validator("database")

@@ -7,6 +7,7 @@ from fastapi import APIRouter, Response
 from pydantic import Field
 
 from models import Ensemble, Stop, acquire
+from models.schema import WrongValueError
 from service.api.access import Caller, TheSettings, TheVersions
 from service.api.problems import always, documented
 from service.api.reading import ClientRoute, LargeRoute
@@ -102,6 +103,9 @@ def _predicted(version: Version, rows: list[dict[str, Any]], budget: float | Non
     ensemble = version.ensemble
     try:
         codes = ensemble.schema.encode_rows(rows, ensemble.used)
+    except WrongValueError as error:
+        name = error.feature.name
+        raise WrongAnswer(f"row {error.row}, {name!r}: expected {error.feature.expects()}.", feature=name, row=error.row) from None
     except ValueError as error:
         raise WrongAnswer(f"{error}.") from None
     found = acquire(ensemble, codes, budget, confidence=confidence)

@@ -101,7 +101,8 @@ async def _http(request: Request, error: Exception) -> Response:
 
 def _where(place: tuple[int | str, ...]) -> str:
     """The field's path; not whether it came in the body or the query, nor which of several shapes it was held against."""
-    return ".".join(str(part) for part in place[1:] if not str(part).startswith("<"))
+    path = ".".join(str(part) for part in place[1:] if not str(part).startswith("<"))
+    return path if len(path) <= 100 else path[:100] + "..."
 
 
 def _what(fault: Mapping[str, Any]) -> str:

@@ -10,6 +10,7 @@ from fastapi.routing import APIRoute
 from pydantic import TypeAdapter, ValidationError
 
 from service.api.access import identify
+from service.config import Settings
 from service.errors import InvalidRequest, TooLarge, UnsupportedMediaType
 from service.owners.keys import Role
 
@@ -32,7 +33,7 @@ class ClientRoute(APIRoute):
             raw = await read_body(request, getattr(request.app.state.settings, self.limit))
             if raw:
                 check_json_type(request)
-            return await handle(ReadRequest(request, raw, parse(raw) if raw else None))
+            return await handle(ReadRequest(request, raw, parse(raw, request.app.state.settings) if raw else None))
 
         return strict
 
@@ -58,7 +59,7 @@ class StepRoute(ClientRoute):
             if raw:
                 check_json_type(request)
             try:
-                body = shape.validate_python(parse(raw) if raw else None)
+                body = shape.validate_python(parse(raw, request.app.state.settings) if raw else None)
             except ValidationError as error:
                 faults = [{**fault, "loc": ("body", *fault["loc"])} for fault in error.errors(include_url=False, include_input=False)]
                 raise RequestValidationError(faults) from None
@@ -112,10 +113,12 @@ def check_json_type(request: Request) -> None:
         raise UnsupportedMediaType("Send JSON, with the header Content-Type: application/json.")
 
 
-def parse(raw: bytes) -> Any:
-    """Strict JSON; InvalidRequest says what is wrong without repeating it."""
+def parse(raw: bytes, settings: Settings) -> Any:
+    """Strict JSON within the limits; InvalidRequest says what is wrong without repeating it."""
     try:
-        return DECODER.decode(raw.decode())
+        parsed = DECODER.decode(raw.decode())
+        check_limits(parsed, settings.max_depth, settings.max_fields)
+        return parsed
     except json.JSONDecodeError as error:
         raise InvalidRequest(f"The body is not JSON: {error.msg} at line {error.lineno}, column {error.colno}.") from None
     except UnicodeDecodeError as error:
@@ -124,6 +127,21 @@ def parse(raw: bytes) -> Any:
         raise InvalidRequest("The body is nested too deeply.") from None
     except ValueError as error:  # a number of thousands of digits
         raise InvalidRequest(f"The body is not JSON that can be read: {str(error).split(';')[0]}.") from None
+
+
+def check_limits(parsed: Any, depth: int, fields: int) -> None:
+    """No deeper than `depth`, and no object with more than so many fields; looked at level by level."""
+    level = [parsed] if isinstance(parsed, (dict, list)) else []
+    for _ in range(depth):
+        if not level:
+            return
+        if any(len(item) > fields for item in level if item.__class__ is dict):
+            raise InvalidRequest(f"An object has more than {fields:,} fields.", limit=fields)
+        level = [
+            child for item in level for child in (item.values() if item.__class__ is dict else item) if child.__class__ in (dict, list)
+        ]
+    if level:
+        raise InvalidRequest(f"The body is nested more than {depth} levels deep.", limit=depth)
 
 
 def _refuse(constant: str) -> NoReturn:

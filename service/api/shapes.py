@@ -59,7 +59,7 @@ FeatureName = Annotated[str, Field(min_length=1, max_length=1000), AfterValidato
 Reference = Annotated[str, Field(max_length=140, examples=["heart", "heart@live", "heart:3"]), AfterValidator(_reference)]
 Raw = Annotated[Any, BeforeValidator(_raw), Field(json_schema_extra=RAW)]
 RawOrNull = Annotated[Any, BeforeValidator(_raw), Field(json_schema_extra={"anyOf": [*RAW["anyOf"], {"type": "null"}]})]
-Known = Annotated[dict[FeatureName, RawOrNull], Field(max_length=10_000)]
+Known = dict[FeatureName, RawOrNull]
 Seed = Annotated[int, Field(ge=0, lt=2**63)]
 Confidence = Annotated[float, Field(gt=0, le=1)]
 
@@ -90,7 +90,7 @@ def once_each(items: Sequence[Item]) -> Sequence[Item]:
     return items
 
 
-Items = Annotated[list[Item], Field(max_length=10_000), AfterValidator(once_each)]
+Items = Annotated[list[Item], AfterValidator(once_each)]
 ItemsOrMapping = Annotated[
     Annotated[Items, Tag("<items>")] | Annotated[Known, Tag("<mapping>")],
     Discriminator(lambda given: "<items>" if isinstance(given, list) else "<mapping>"),

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from models import Ensemble, Standing, Stop, Wait, stand
 from models.costs import millionths, money, shown
-from models.schema import Value
+from models.schema import Value, WrongValueError
 from service.errors import AnswerConflict, OverBudget, SessionClosed, WrongAnswer
 
 Kind = Literal["value", "pending", "unavailable"]
@@ -196,8 +196,8 @@ def _checked(ensemble: Ensemble, name: str, value: Value) -> Value:
     """A value as the schema writes it: a float, or the category itself."""
     try:
         return ensemble.schema.decode(name, ensemble.schema.encode(name, value))
-    except ValueError as error:
-        raise WrongAnswer(f"{error}.", feature=name) from None
+    except WrongValueError as error:
+        raise WrongAnswer(f"{name!r}: expected {error.feature.expects()}.", feature=name) from None
 
 
 def _unknown(name: str, ensemble: Ensemble) -> WrongAnswer:

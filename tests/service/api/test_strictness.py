@@ -89,6 +89,28 @@ def test_a_body_over_the_limit_is_refused(shared_client: httpx.Client) -> None:
     assert problem(reply, 413, "too-large")["limit"] == 1_048_576
 
 
+def test_depth_and_fields_have_limits(shared_client: httpx.Client) -> None:
+    deep: object = 1
+    for _ in range(20):
+        deep = [deep]
+    assert problem(shared_client.post("/v1/next", json={"model": "clinic", "known": deep}), 422, "invalid-request")["limit"] == 20
+    wide = {"model": "clinic", "known": {f"f{i}": 1 for i in range(10_001)}}
+    assert problem(shared_client.post("/v1/next", json=wide), 422, "invalid-request")["limit"] == 10_000
+
+
+def test_values_are_not_repeated(shared_client: httpx.Client) -> None:
+    id = shared_client.post("/v1/sessions", json={"model": "clinic"}).json()["id"]
+    for reply in (
+        shared_client.post(f"/v1/sessions/{id}/answers", json={"feature": "fever", "value": "s3cret"}),
+        shared_client.post("/v1/sessions", json={"model": "clinic", "known": {"sugar": "s3cret"}}),
+        shared_client.post("/v1/predict", json={"model": "clinic", "rows": [{"sugar": "s3cret"}]}),
+        shared_client.post("/v1/next", json={"model": "clinic", "answers": {"fever": "s3cret"}}),
+    ):
+        assert "expected" in problem(reply, 422, "wrong-answer")["detail"]
+        assert "s3cret" not in reply.text
+    shared_client.delete(f"/v1/sessions/{id}")
+
+
 def test_wrong_routes_and_methods_are_problems_too(shared_client: httpx.Client) -> None:
     problem(shared_client.get("/v2/sessions"), 404, "not-found")
     problem(shared_client.get("/v1/sessions/a/b/c"), 404, "not-found")
