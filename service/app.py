@@ -63,6 +63,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
         gc.collect()
         gc.set_threshold(10_000, 20, 50)  # a step makes hundreds of objects and no cycles
         gc.freeze()  # compiled kernels and routes live for ever: a full collection over them stopped every request for 70 ms
+        app.state.steps.failed = _sweep_failed
         _drain_before_stopping(app, settings.drain)
         sweep = asyncio.create_task(sweep_forever(app.state.steps, settings.sweep_every, _sweep_failed))
         try:
@@ -78,7 +79,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
 
 
 def _sweep_failed(error: Exception) -> None:
-    log.warning("the sweep of expired sessions failed and will be tried again: %s", error)
+    log.warning("the sweep of expired sessions failed and will be tried again: %s", type(error).__qualname__)
 
 
 def _drain_before_stopping(app: FastAPI, seconds: float) -> None:

@@ -1,6 +1,7 @@
 """Settings: one class, read from environment variables with the prefix FRUGAL_. README.md has the table."""
 
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -65,7 +66,8 @@ class Settings(BaseModel):
     def shown_database(self) -> str:
         """The database without its password."""
         parts = urlsplit(self.database)
-        return self.database.replace(f":{parts.password}@", ":***@") if parts.password else self.database
+        shown = self.database.replace(f":{parts.password}@", ":***@") if parts.password else self.database
+        return re.sub(r"(password=)[^&]*", r"\1***", shown)
 
 
 def from_environment(environment: Mapping[str, str] | None = None, **overrides: Any) -> Settings:

@@ -32,6 +32,7 @@ def exposition() -> bytes:
     """All numbers as Prometheus reads them."""
     if FOLDER not in os.environ:
         return generate_latest()
+    _forget_the_dead(os.environ[FOLDER])
     registry = CollectorRegistry()
     multiprocess.MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
     return generate_latest(registry)
@@ -44,10 +45,13 @@ def share_between_processes() -> Path:
     return folder
 
 
-def forget_process(pid: int) -> None:
+def _forget_the_dead(folder: str) -> None:
     """A process that ended keeps its counts and loses its gauges."""
-    if FOLDER in os.environ:
-        multiprocess.mark_process_dead(pid)  # type: ignore[no-untyped-call]
+    for pid in {int(path.stem.rsplit("_", 1)[1]) for path in Path(folder).glob("gauge_live*_*.db")}:
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            multiprocess.mark_process_dead(pid)  # type: ignore[no-untyped-call]
 
 
 def stop_sharing(folder: Path) -> None:

@@ -4,6 +4,7 @@ import ipaddress
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Annotated
+from urllib.parse import urlsplit
 from uuid import UUID
 
 from fastapi import Depends, Request
@@ -61,6 +62,13 @@ def check_local(request: Request) -> None:
     host = given[1:].partition("]")[0] if given.startswith("[") else given.partition(":")[0]
     if not is_loopback(host):
         raise ForeignRequest("This server has no keys, so it answers to localhost only, by that name. Make a key: frugal keys create.")
+    origin = urlsplit(request.headers.get("origin", "")).hostname
+    if (
+        request.headers.get("sec-fetch-site") == "cross-site"
+        or (origin is not None and not is_loopback(origin))
+        or (request.headers.get("origin") == "null")
+    ):
+        raise ForeignRequest("This server has no keys, so it takes nothing from other sites' pages. Make a key: frugal keys create.")
     if any(name in FORWARDED for name, _ in request.scope["headers"]):
         raise ForeignRequest("This server has no keys, so it takes no forwarded requests. Make a key: frugal keys create.")
 

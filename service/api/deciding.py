@@ -8,13 +8,13 @@ from pydantic import Field
 
 from models import Ensemble, Stop, acquire
 from models.schema import WrongValueError
-from service.api.access import Caller, TheSettings, TheVersions
+from service.api.access import Caller, TheVersions
 from service.api.problems import always, documented
 from service.api.reading import ClientRoute, LargeRoute
 from service.api.sessions import SHAPE, Question, ShownModel, ShownPrediction
 from service.api.shapes import Confidence, ItemsOrMapping, Known, Money, Reference, Seed, Strict, answers_of, example, in_millionths
 from service.api.showing import current_prediction, reply, shown_model, shown_money, shown_question
-from service.errors import AnswerConflict, InvalidRequest, ModelNotFound, WrongAnswer
+from service.errors import AnswerConflict, ModelNotFound, WrongAnswer
 from service.registry.cache import Version
 from service.sessions.preview import preview
 
@@ -53,7 +53,7 @@ class Predict(Strict):
     model_config = example({"model": "heart", "rows": [{"age": 63, "chest_pain": "typical", "resting_bp": 145}], "budget": 60})
 
     model: Reference
-    rows: list[dict[str, Any]]
+    rows: Annotated[list[dict[str, Any]], Field(fail_fast=True)]
     budget: Money | None = Field(None, description="a hard limit per row")
     confidence: Confidence | None = None
 
@@ -91,10 +91,8 @@ async def next_question(body: Next, caller: Caller, versions: TheVersions) -> Re
 
 
 @large.post("/predict", response_model=Predicted, responses=documented(*SHAPE, WrongAnswer, ModelNotFound))
-async def predict(body: Predict, caller: Caller, versions: TheVersions, settings: TheSettings) -> Response:
+async def predict(body: Predict, caller: Caller, versions: TheVersions) -> Response:
     """Per row, what a session over it would have said and paid: label, probabilities, cost and features bought."""
-    if len(body.rows) > settings.max_rows:
-        raise InvalidRequest(f"rows: at most {settings.max_rows:,} at once", limit=settings.max_rows)
     version = await versions.find(body.model)
     return await asyncio.to_thread(_predicted, version, body.rows, body.budget, body.confidence)
 

@@ -7,6 +7,7 @@ from random import getrandbits
 from typing import Any
 
 from fastapi import Request
+from starlette.requests import ClientDisconnect
 
 from service import metrics
 from service.api.problems import respond
@@ -47,6 +48,8 @@ class Edge:
 
         try:
             await self.app(scope, receive, send_with_id)
+        except ClientDisconnect:
+            status = 499  # it left while it was sending: nobody is there to be told
         except Exception:
             log.exception("request failed", extra={"fields": {"request_id": scope["request_id"]}})
             if status:

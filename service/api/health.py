@@ -12,6 +12,7 @@ from service.api.reading import OpenRoute
 from service.api.showing import reply
 from service.errors import NotReady, Problem
 from service.store.migrating import at_head
+from service.store.threads import in_thread
 
 router = APIRouter(tags=["health"], route_class=OpenRoute)
 
@@ -30,7 +31,7 @@ async def readyz(request: Request, database: TheDatabase) -> Response:
         checks["process"] = "stopping"
     try:
         await request.app.state.ledger.ping()
-        if not await asyncio.to_thread(at_head, database):
+        if not await in_thread(at_head, database):
             checks["migrations"] = "not at head: run frugal migrate"
     except Problem as problem:
         checks["database"] = problem.slug

@@ -1,12 +1,11 @@
 """Keys and the audit log over HTTP, for admins."""
 
-import asyncio
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Annotated, Any
 from uuid import UUID
 
 from fastapi import APIRouter, Query, Response
-from pydantic import AwareDatetime, Field
+from pydantic import AfterValidator, AwareDatetime, Field
 
 from service.api.access import Caller, TheDatabase, TheKeys
 from service.api.problems import always, documented
@@ -19,10 +18,21 @@ from service.owners import keys as owners_keys
 from service.owners.keys import Role
 from service.store import audit
 from service.store.tables import iso
+from service.store.threads import in_thread
 
 router = APIRouter(prefix="/v1/admin", tags=["admin"], route_class=AdminRoute, responses=always(Forbidden))
 Limit = Annotated[int, Query(ge=1, le=100)]
 Cursor = Annotated[str | None, Query(description="`next` of the page before")]
+
+
+def _in_utc(moment: datetime) -> datetime:
+    try:
+        return moment.astimezone(UTC)
+    except OverflowError:
+        raise ValueError("expected a time before the year 10000") from None
+
+
+Expiry = Annotated[AwareDatetime, Field(strict=False), AfterValidator(_in_utc)]
 
 
 class NewKey(Strict):
@@ -32,7 +42,9 @@ class NewKey(Strict):
 
     owner: Annotated[str, Field(max_length=64)]
     role: Role = "client"
-    expires_at: Annotated[AwareDatetime, Field(strict=False)] | None = Field(None, description="RFC 3339; null: never")
+    expires_at: Annotated[AwareDatetime, Field(strict=False), AfterValidator(_in_utc)] | None = Field(
+        None, description="RFC 3339; null: never"
+    )
 
 
 class KeyShown(Strict):
@@ -72,7 +84,7 @@ class DeedsShown(Strict):
 @router.post("/keys", status_code=201, response_model=KeyMade, responses=documented(*SHAPE, Conflict))
 async def create(body: NewKey, caller: Caller, database: TheDatabase, keys: TheKeys) -> Response:
     """Make a key. The reply is the only place where it stands in the clear."""
-    made = await asyncio.to_thread(owners_keys.create, database, caller.actor, body.owner, body.role, body.expires_at)
+    made = await in_thread(owners_keys.create, database, caller.actor, body.owner, body.role, body.expires_at)
     keys.forget()
     return reply(made, 201, {"Location": f"/v1/admin/keys/{made['id']}", "Cache-Control": "no-store"})
 
@@ -80,7 +92,7 @@ async def create(body: NewKey, caller: Caller, database: TheDatabase, keys: TheK
 @router.get("/keys", response_model=KeysShown)
 async def list_keys(caller: Caller, database: TheDatabase, limit: Limit = 20, cursor: Cursor = None) -> Response:
     """All keys in the order they were made, without what they are."""
-    found = await asyncio.to_thread(owners_keys.listed, database, _after(cursor), limit + 1)
+    found = await in_thread(owners_keys.listed, database, _after(cursor), limit + 1)
     return reply({"items": found[:limit], "next": found[limit - 1]["id"] if len(found) > limit else None})
 
 
@@ -90,7 +102,7 @@ async def revoke(id: str, caller: Caller, database: TheDatabase, keys: TheKeys) 
     found = parse_id(id)
     if found is None:
         raise KeyNotFound("There is no key with this id: GET /v1/admin/keys lists them.")
-    await asyncio.to_thread(owners_keys.revoke, database, caller.actor, found)
+    await in_thread(owners_keys.revoke, database, caller.actor, found)
     keys.forget()
     return Response(status_code=204)
 
@@ -99,7 +111,7 @@ async def revoke(id: str, caller: Caller, database: TheDatabase, keys: TheKeys) 
 async def deeds(caller: Caller, database: TheDatabase, limit: Limit = 20, cursor: Cursor = None) -> Response:
     """Who published, moved, retired, revoked and deleted, newest first."""
     before = _after(cursor)
-    rows = await asyncio.to_thread(database.read, lambda db: audit.listed(db, before, limit + 1))
+    rows = await in_thread(database.read, lambda db: audit.listed(db, before, limit + 1))
     found = [_deed(row) for row in rows]
     return reply({"items": found[:limit], "next": found[limit - 1]["id"] if len(found) > limit else None})
 

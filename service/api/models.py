@@ -1,6 +1,6 @@
 """Published models: names, versions, aliases. What clients may see, and what admins do with them."""
 
-import asyncio
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Request, Response
@@ -14,9 +14,11 @@ from service.api.shapes import Strict, example
 from service.api.showing import reply
 from service.errors import BadArchiveSent, Forbidden, InvalidRequest, ModelNotFound, UnsupportedMediaType
 from service.registry import versions as registry
+from service.store.threads import WORK, in_thread, within
 
 router = APIRouter(prefix="/v1/models", tags=["models"], route_class=ClientRoute, responses=always())
 admin = APIRouter(prefix="/v1/admin/models", tags=["admin"], route_class=AdminRoute, responses=always(Forbidden))
+PUBLISHING = 120.0  # seconds to check and store an archive
 BINARY = ("", "application/octet-stream", "application/x-safetensors", "application/vnd.safetensors")
 Number = Annotated[int, Path(ge=1, le=999_999_999)]
 
@@ -77,20 +79,20 @@ async def list_models(
     cursor: Annotated[str, Query(pattern=f"^({registry.NAME})?$", description="`next` of the page before")] = "",
 ) -> Response:
     """Names in alphabetical order, each with its versions and aliases."""
-    found = await asyncio.to_thread(registry.models_after, database, limit + 1, None, cursor)
+    found = await in_thread(registry.models_after, database, limit + 1, None, cursor)
     return reply({"items": found[:limit], "next": found[limit - 1]["name"] if len(found) > limit else None})
 
 
 @router.get("/{name}", response_model=ModelShown, responses=documented(ModelNotFound))
 async def one_model(name: str, caller: Caller, database: TheDatabase) -> Response:
     """A name with its versions and aliases."""
-    return reply(await asyncio.to_thread(registry.model, database, name))
+    return reply(await in_thread(registry.model, database, name))
 
 
 @router.get("/{name}/versions/{version}", response_model=VersionShown, responses=documented(InvalidRequest, ModelNotFound))
 async def one_version(name: str, version: Number, caller: Caller, database: TheDatabase) -> Response:
     """A version: its schema, costs, metrics and the curve of cost against error."""
-    return reply(await asyncio.to_thread(registry.version, database, name, version))
+    return reply(await in_thread(registry.version, database, name, version))
 
 
 @admin.post(
@@ -117,25 +119,26 @@ async def upload(
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() not in BINARY:
         raise UnsupportedMediaType("Send the archive's bytes as they are, with Content-Type: application/octet-stream.")
     data = await read_body(request, settings.max_upload)
-    found = await asyncio.to_thread(registry.publish, database, name, data, caller.actor, alias)
+    publish = partial(registry.publish, database, name, data, caller.actor, alias)
+    found = await within(PUBLISHING, WORK, publish)
     return reply(found, 201, {"Location": f"/v1/models/{name}/versions/{found['version']}"})
 
 
 @admin.put("/{name}/aliases/{alias}", response_model=ModelShown, responses=documented(*SHAPE, ModelNotFound))
 async def set_alias(name: str, alias: str, body: AliasBody, caller: Caller, database: TheDatabase) -> Response:
     """Let an alias stand for a version. New sessions see it at once; running ones stay on their version."""
-    await asyncio.to_thread(registry.set_alias, database, name, alias, body.version, caller.actor)
-    return reply(await asyncio.to_thread(registry.model, database, name))
+    await in_thread(registry.set_alias, database, name, alias, body.version, caller.actor)
+    return reply(await in_thread(registry.model, database, name))
 
 
 @admin.delete("/{name}/aliases/{alias}", status_code=204, responses=documented(ModelNotFound))
 async def drop_alias(name: str, alias: str, caller: Caller, database: TheDatabase) -> Response:
     """Take an alias away."""
-    await asyncio.to_thread(registry.drop_alias, database, name, alias, caller.actor)
+    await in_thread(registry.drop_alias, database, name, alias, caller.actor)
     return Response(status_code=204)
 
 
 @admin.post("/{name}/versions/{version}/retire", response_model=VersionShown, responses=documented(InvalidRequest, ModelNotFound))
 async def retire(name: str, version: Number, caller: Caller, database: TheDatabase) -> Response:
     """Take a version out of what the bare name means. Sessions on it go on."""
-    return reply(await asyncio.to_thread(registry.retire, database, name, version, caller.actor))
+    return reply(await in_thread(registry.retire, database, name, version, caller.actor))

@@ -78,7 +78,7 @@ SCHEMA = {
 async def _problem(request: Request, error: Exception) -> Response:
     assert isinstance(error, Problem)
     if error.__cause__ is not None and error.status >= 500:
-        log.warning("%s: %s", error.slug, error.__cause__)
+        log.warning("%s: %s", error.slug, type(error.__cause__).__qualname__)
     return respond(error, request)
 
 

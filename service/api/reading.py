@@ -1,8 +1,9 @@
 """Request bodies: read within a limit, parsed as strict JSON, before FastAPI validates their shape."""
 
+import asyncio
 import json
 from collections.abc import Callable, Coroutine
-from typing import Any, NoReturn
+from typing import Any, NoReturn, get_type_hints
 
 from fastapi import Request, Response
 from fastapi.exceptions import RequestValidationError
@@ -14,6 +15,8 @@ from service.config import Settings
 from service.errors import InvalidRequest, TooLarge, UnsupportedMediaType
 from service.owners.keys import Role
 
+IN_THREAD = 65_536  # bytes of a body from which parsing takes longer than the way to a thread
+
 
 class ClientRoute(APIRoute):
     """A route for whoever has a key. First the caller is known; then its body is read, as JSON that RFC 8259 would have: no NaN, no name
@@ -21,6 +24,16 @@ class ClientRoute(APIRoute):
 
     role: Role = "client"
     limit = "max_body"
+    longest = "max_fields"  # of the arrays in it
+
+    async def parsed(self, request: Request, raw: bytes) -> Any:
+        """The body as JSON; a large one in a thread, so that others are served meanwhile."""
+        if not raw:
+            return None
+        settings = request.app.state.settings
+        if len(raw) > IN_THREAD:
+            return await asyncio.to_thread(parse, raw, settings, getattr(settings, self.longest))
+        return parse(raw, settings, getattr(settings, self.longest))
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
@@ -33,7 +46,7 @@ class ClientRoute(APIRoute):
             raw = await read_body(request, getattr(request.app.state.settings, self.limit))
             if raw:
                 check_json_type(request)
-            return await handle(ReadRequest(request, raw, parse(raw, request.app.state.settings) if raw else None))
+            return await handle(ReadRequest(request, raw, await self.parsed(request, raw)))
 
         return strict
 
@@ -42,6 +55,7 @@ class LargeRoute(ClientRoute):
     """The same for bodies that hold many rows."""
 
     limit = "max_upload"
+    longest = "max_rows"
 
 
 class StepRoute(ClientRoute):
@@ -51,7 +65,7 @@ class StepRoute(ClientRoute):
     """
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        shape: TypeAdapter[Any] = TypeAdapter(Any if self.body_field is None else self.body_field.field_info.annotation or Any)
+        shape: TypeAdapter[Any] = TypeAdapter(get_type_hints(self.endpoint, include_extras=True)["body"])
 
         async def step(request: Request) -> Response:
             caller = await identify(request, self.role)
@@ -59,7 +73,7 @@ class StepRoute(ClientRoute):
             if raw:
                 check_json_type(request)
             try:
-                body = shape.validate_python(parse(raw, request.app.state.settings) if raw else None)
+                body = shape.validate_python(await self.parsed(request, raw))
             except ValidationError as error:
                 faults = [{**fault, "loc": ("body", *fault["loc"])} for fault in error.errors(include_url=False, include_input=False)]
                 raise RequestValidationError(faults) from None
@@ -113,11 +127,11 @@ def check_json_type(request: Request) -> None:
         raise UnsupportedMediaType("Send JSON, with the header Content-Type: application/json.")
 
 
-def parse(raw: bytes, settings: Settings) -> Any:
+def parse(raw: bytes, settings: Settings, longest: int) -> Any:
     """Strict JSON within the limits; InvalidRequest says what is wrong without repeating it."""
     try:
         parsed = DECODER.decode(raw.decode())
-        check_limits(parsed, settings.max_depth, settings.max_fields)
+        check_limits(parsed, settings.max_depth, settings.max_fields, longest)
         return parsed
     except json.JSONDecodeError as error:
         raise InvalidRequest(f"The body is not JSON: {error.msg} at line {error.lineno}, column {error.colno}.") from None
@@ -129,14 +143,16 @@ def parse(raw: bytes, settings: Settings) -> Any:
         raise InvalidRequest(f"The body is not JSON that can be read: {str(error).split(';')[0]}.") from None
 
 
-def check_limits(parsed: Any, depth: int, fields: int) -> None:
-    """No deeper than `depth`, and no object with more than so many fields; looked at level by level."""
+def check_limits(parsed: Any, depth: int, fields: int, longest: int) -> None:
+    """No deeper than `depth`, no object with more than so many fields, no array longer than that; looked at level by level."""
     level = [parsed] if isinstance(parsed, (dict, list)) else []
     for _ in range(depth):
         if not level:
             return
         if any(len(item) > fields for item in level if item.__class__ is dict):
             raise InvalidRequest(f"An object has more than {fields:,} fields.", limit=fields)
+        if any(len(item) > longest for item in level if item.__class__ is list):
+            raise InvalidRequest(f"An array has more than {longest:,} items.", limit=longest)
         level = [
             child for item in level for child in (item.values() if item.__class__ is dict else item) if child.__class__ in (dict, list)
         ]

@@ -159,9 +159,8 @@ async def list_own(
     before = None if cursor is None else parse_id(cursor)
     if cursor is not None and before is None:
         raise InvalidRequest("cursor: take it from `next` of the page before")
-    page = await steps.page(caller.owner, before, limit + 1, status)
-    more = len(page) > limit
-    return reply({"items": [shown_session(seen) for seen in page[:limit]], "next": str(page[limit - 1].session.id) if more else None})
+    page, last = await steps.page(caller.owner, before, limit, status)
+    return reply({"items": [shown_session(seen) for seen in page], "next": str(last) if last else None})
 
 
 @router.post("/{id}/finish", response_model=SessionShown, responses=documented(*SHAPE, SessionNotFound))

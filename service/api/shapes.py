@@ -90,7 +90,7 @@ def once_each(items: Sequence[Item]) -> Sequence[Item]:
     return items
 
 
-Items = Annotated[list[Item], AfterValidator(once_each)]
+Items = Annotated[list[Item], Field(fail_fast=True), AfterValidator(once_each)]
 ItemsOrMapping = Annotated[
     Annotated[Items, Tag("<items>")] | Annotated[Known, Tag("<mapping>")],
     Discriminator(lambda given: "<items>" if isinstance(given, list) else "<mapping>"),

@@ -1,13 +1,14 @@
 """Who is calling: keys looked up in the database and remembered for five seconds, so revoking one takes that long."""
 
-import asyncio
 import time
 from collections import OrderedDict
+from functools import partial
 
 from service.keyform import digest, well_formed
 from service.owners.keys import SETTINGS, Key
 from service.store import keys
 from service.store.db import Database
+from service.store.threads import KEYS, PATIENCE, within
 
 REMEMBERED = 5.0  # seconds
 MOST = 10_000  # keys remembered, unknown ones too
@@ -31,7 +32,7 @@ class Keys:
             return Key(SETTINGS, "admin", "admin", None)
         until, found = self._known.get(hashed, (0.0, None))
         if time.monotonic() >= until:
-            found = await asyncio.to_thread(self._read, hashed)
+            found = await within(PATIENCE, KEYS, partial(self._read, hashed))
             self._known[hashed] = (time.monotonic() + REMEMBERED, found)
             self._known.move_to_end(hashed)
             while len(self._known) > MOST:
@@ -44,7 +45,7 @@ class Keys:
             return True
         until, found = self._any
         if not found and time.monotonic() >= until:
-            found = await asyncio.to_thread(self.database.read, keys.any_key)
+            found = await within(PATIENCE, KEYS, partial(self.database.read, keys.any_key))
             self._any = (time.monotonic() + REMEMBERED, found)
         return found
 

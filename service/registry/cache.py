@@ -8,6 +8,7 @@ from typing import Any
 from models import Ensemble
 from service.registry.versions import read_ensemble, resolve
 from service.store.db import Database
+from service.store.threads import in_thread
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +35,7 @@ class Versions:
 
     async def find(self, reference: str) -> Version:
         """What `name`, `name@alias` or `name:version` means at this moment."""
-        return await self.get(*await asyncio.to_thread(resolve, self.database, reference))
+        return await self.get(*await in_thread(resolve, self.database, reference))
 
     async def get(self, name: str, number: int) -> Version:
         key = (name, number)
@@ -49,7 +50,7 @@ class Versions:
 
     async def _load(self, key: tuple[str, int]) -> Version:
         try:
-            ensemble = await asyncio.to_thread(read_ensemble, self.database, *key)
+            ensemble = await in_thread(read_ensemble, self.database, *key)
             version = self._loaded[key] = Version(*key, ensemble, questions_of(ensemble))
             while len(self._loaded) > self.most:
                 self._loaded.popitem(last=False)

@@ -65,11 +65,12 @@ class Pool:
                 return db
             self.made -= 1
         if self.made < self.size:
+            self.made += 1
             return await self._connect()
         return await self._wait() or await self._connect()
 
     async def _connect(self) -> Any:
-        self.made += 1
+        """A new connection, in a place that is counted already."""
         try:
             settings = {"application_name": "frugal"}
             return await asyncpg.connect(self.url, timeout=PATIENCE, command_timeout=SLOWEST, server_settings=settings)
@@ -80,28 +81,29 @@ class Pool:
             raise
 
     async def _wait(self) -> Any:
-        """A connection that somebody gives back; None where one broke, so that there is room for a new one."""
+        """A connection that somebody gives back; None where one broke: its place is then ours, for a new one."""
         turn: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self._waiting.append(turn)
         timer = asyncio.get_running_loop().call_later(PATIENCE, _give_up, turn)
         try:
             return await turn
         except asyncio.CancelledError:
-            if turn.done() and not turn.cancelled() and turn.exception() is None and turn.result() is not None:
-                self._give(turn.result())  # lent to somebody who has left
+            if turn.done() and not turn.cancelled() and turn.exception() is None:
+                self._give(turn.result())  # what was handed to somebody who has left
             raise
         finally:
             timer.cancel()
 
     def _give(self, db: Any) -> None:
-        if db.is_closed():
+        if db is None or db.is_closed():
             self._gone()
         elif not self._hand_on(db):
             self._idle.append(db)
 
     def _gone(self) -> None:
-        self.made -= 1
-        self._hand_on(None)
+        """A connection is no more: its place goes to whoever waits, or is free."""
+        if not self._hand_on(None):
+            self.made -= 1
 
     def _hand_on(self, db: Any) -> bool:
         while self._waiting:

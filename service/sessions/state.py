@@ -110,7 +110,7 @@ def accept(session: Session, given: Sequence[Given], ensemble: Ensemble, now: da
     cost = sum(priced)
     if session.remaining is not None and cost > session.remaining:
         raise OverBudget(
-            f"This costs {money(cost):g}, and {money(session.remaining):g} remains of the budget. Nothing was recorded.",
+            f"This costs {_amount(cost)}, and {_amount(session.remaining)} remains of the budget. Nothing was recorded.",
             cost=money(cost),
             remaining=money(session.remaining),
         )
@@ -210,6 +210,10 @@ def _conflict(stored: Answer) -> AnswerConflict:
         f"{stored.feature!r} is already answered ({stored.source}), and this says something else. What is stored stays.",
         feature=stored.feature,
     )
+
+
+def _amount(cost: int) -> str:
+    return f"{money(cost):.6f}".rstrip("0").rstrip(".")
 
 
 def _recorded(

@@ -25,6 +25,7 @@ from service.store.audit import Actor
 from service.store.db import Database
 from service.store.ids import new_id
 from service.store.tables import now
+from service.store.threads import in_thread
 
 ATTEMPTS = 20  # how often a step is judged again because another one came first
 RECENT = 1024  # sessions remembered as this process last wrote them
@@ -64,6 +65,7 @@ class Steps:
         self.database = database
         self.ttl = timedelta(seconds=ttl)
         self.retention = timedelta(seconds=retention)
+        self.failed: Callable[[Exception], None] = lambda error: None
         self._room = Room(database, most_open)
         self._recent: OrderedDict[UUID, Session] = OrderedDict()
 
@@ -74,8 +76,8 @@ class Steps:
                 counting.replayed()
                 return earlier
             version = await self.versions.find(opening.model)
-            await self._room.take(owner)
             session, standing = decided(self._new(owner, opening, version), version.ensemble)
+            await self._room.take(owner)
             if await self.ledger.open(session, key):
                 counting.opened(session)
                 return self._kept(_seen(session, version, standing))
@@ -86,11 +88,13 @@ class Steps:
         seen = await self._answer_recent(owner, id, given)
         for _ in range(ATTEMPTS):
             if seen is not None:
-                return self._kept(seen)
+                break
             session, version = await self._current(owner, id)
             accepted = accept(session, given, version.ensemble, now())
             seen = _seen(session, version, replayed=True) if accepted is None else await self._append(session, accepted, version)
-        raise _busy()
+        if seen is None:
+            raise _busy()
+        return self._kept(seen)
 
     async def _answer_recent(self, owner: str, id: UUID, given: Sequence[Given]) -> Seen | None:
         """The same on the session as this process last wrote it, which saves reading it. The guard in `append` says whether it still is
@@ -131,14 +135,14 @@ class Steps:
         session, version = await self._current(owner, id)
         return _seen(session, version)
 
-    async def page(self, owner: str, before: UUID | None, limit: int, status: str | None) -> list[Seen]:
-        """The owner's own sessions, newest first."""
-        ids = await asyncio.to_thread(self.database.read, lambda db: stored.ids_of(db, owner, before, limit, status))
+    async def page(self, owner: str, before: UUID | None, limit: int, status: str | None) -> tuple[list[Seen], UUID | None]:
+        """The owner's own sessions, newest first, and the last of them if there are more."""
+        ids = await in_thread(self.database.read, lambda db: stored.ids_of(db, owner, before, limit + 1, status))
         found = []
-        for id in ids:
+        for id in ids[:limit]:
             with suppress(SessionNotFound):  # deleted meanwhile
                 found.append(await self.read(owner, id))
-        return found
+        return found, ids[limit - 1] if len(ids) > limit else None
 
     async def delete(self, actor: Actor, id: UUID) -> None:
         """Delete a session of the actor's own with all its answers."""
@@ -148,20 +152,26 @@ class Steps:
                 raise SessionNotFound()
             audit.record(db, actor, "session.delete", str(id), {})
 
-        await asyncio.to_thread(self.database.write, drop)
+        await in_thread(self.database.write, drop)
 
     async def sweep(self, limit: int) -> int:
         """Finalise sessions whose time is up and forget what is past its time; says how many sessions that were."""
-        due = await asyncio.to_thread(self.database.read, lambda db: stored.due(db, limit))
+        due = await in_thread(self.database.read, lambda db: stored.due(db, limit))
+        ended = 0
         for id, owner in due:
-            with suppress(SessionNotFound):  # deleted meanwhile
+            try:
                 await self._current(owner, id)
-        await asyncio.to_thread(self.database.write, stored.drop_old_keys)
-        await asyncio.to_thread(self.database.write, drop_abandoned)
+                ended += 1
+            except SessionNotFound:  # deleted meanwhile
+                pass
+            except Exception as error:  # one that cannot be ended, because its version is damaged, must not keep the others
+                self.failed(error)
+        await in_thread(self.database.write, stored.drop_old_keys)
+        await in_thread(self.database.write, drop_abandoned)
         past = 0
         if self.retention:
-            past = await asyncio.to_thread(self.database.write, lambda db: stored.drop_past(db, self.retention, limit))
-        return max(len(due), past)
+            past = await in_thread(self.database.write, lambda db: stored.drop_past(db, self.retention, limit))
+        return max(ended, past)
 
     async def _current(self, owner: str, id: UUID) -> tuple[Session, Version]:
         """The session as it is now: one whose time is up is finalised first."""

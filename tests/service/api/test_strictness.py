@@ -1,6 +1,7 @@
 """What is refused before any rule: wrong JSON, wrong types, unknown routes; always as problem+json, never with the input in it."""
 
 import json
+import time
 
 import httpx
 import pytest
@@ -96,6 +97,21 @@ def test_depth_and_fields_have_limits(shared_client: httpx.Client) -> None:
     assert problem(shared_client.post("/v1/next", json={"model": "clinic", "known": deep}), 422, "invalid-request")["limit"] == 20
     wide = {"model": "clinic", "known": {f"f{i}": 1 for i in range(10_001)}}
     assert problem(shared_client.post("/v1/next", json=wide), 422, "invalid-request")["limit"] == 10_000
+
+
+def test_arrays_have_a_length(shared_client: httpx.Client) -> None:
+    many = {"answers": [1] * 10_001}
+    reply = shared_client.post("/v1/sessions/01890000-0000-7000-8000-000000000000/answers", json=many)
+    assert problem(reply, 422, "invalid-request")["limit"] == 10_000
+    begun = time.monotonic()
+    reply = shared_client.post("/v1/predict", content=b'{"model": "clinic", "rows": [' + b"1," * 7_000_000 + b"1]}", headers=JSON)
+    assert problem(reply, 422, "invalid-request")["limit"] == 100_000
+    assert time.monotonic() - begun < 10
+
+
+def test_messages_about_answers_name_the_place(shared_client: httpx.Client) -> None:
+    reply = shared_client.post("/v1/sessions/01890000-0000-7000-8000-000000000000/answers", json={"answers": [{"feature": "fever"}]})
+    assert [fault["where"] for fault in problem(reply, 422, "invalid-request")["errors"]] == ["answers.0"]
 
 
 def test_values_are_not_repeated(shared_client: httpx.Client) -> None:

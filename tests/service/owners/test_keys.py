@@ -170,6 +170,7 @@ def test_a_key_expires(keyed: httpx.Client) -> None:
     past = {"owner": "shop", "expires_at": "2020-01-01T00:00:00Z"}
     problem(keyed.post("/v1/admin/keys", json=past), 422, "invalid-request")
     problem(keyed.post("/v1/admin/keys", json=past | {"expires_at": "tomorrow"}), 422, "invalid-request")
+    problem(keyed.post("/v1/admin/keys", json=past | {"expires_at": "9999-12-31T23:59:59-23:59"}), 422, "invalid-request")
     problem(keyed.post("/v1/admin/keys", json=past | {"expires_at": "2099-01-01T00:00:00"}), 422, "invalid-request")
 
 
@@ -197,6 +198,12 @@ def test_open_mode_refuses_foreign_host_names(client: httpx.Client, host: str) -
 @pytest.mark.parametrize("host", ["localhost", "LOCALHOST:9", "127.0.0.1:8000", "127.5.5.5", "[::1]:8000"])
 def test_open_mode_answers_to_this_machine_by_its_names(client: httpx.Client, host: str) -> None:
     assert client.get("/v1/models", headers={"Host": host}).status_code == 200
+
+
+@pytest.mark.parametrize("headers", [{"Origin": "https://evil.example"}, {"Origin": "null"}, {"Sec-Fetch-Site": "cross-site"}])
+def test_open_mode_takes_nothing_from_other_sites_pages(client: httpx.Client, headers: dict[str, str]) -> None:
+    problem(client.post("/v1/admin/models/clinic/versions/1/retire", headers=headers), 403, "foreign-request")
+    assert client.post("/v1/next", json={"model": "clinic"}, headers={"Origin": "http://localhost:8000"}).status_code == 200
 
 
 @pytest.mark.parametrize("name", ["X-Forwarded-For", "Forwarded", "X-Real-IP", "Via", "X-Forwarded-Host"])

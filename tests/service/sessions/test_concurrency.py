@@ -15,7 +15,7 @@ from service.registry.cache import Versions
 from service.registry.versions import publish
 from service.sessions.ledger import IdempotencyKey
 from service.sessions.opening import open_ledger
-from service.sessions.state import Given
+from service.sessions.state import Given, Session
 from service.sessions.steps import Opening, Seen, Steps
 from service.store.audit import Actor
 from service.store.db import open_database
@@ -192,3 +192,18 @@ def test_what_another_process_did_is_seen_though_this_one_remembers_otherwise(da
 
     run(database_url, work)
     assert rows(database_url, WRONG_BOOKS) == []
+
+
+def test_a_step_that_is_written_at_the_last_attempt_is_acknowledged(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def work(steps: Steps) -> None:
+        id = (await steps.open("me", Opening("wide"))).session.id
+        steps._recent.clear()
+        append, refused = steps.ledger.append, iter(range(19))
+
+        async def late(before: Session, after: Session) -> bool:
+            return False if next(refused, None) is not None else await append(before, after)
+
+        monkeypatch.setattr(steps.ledger, "append", late)
+        assert (await steps.answer("me", id, [Given("f0", "value", 1.0)])).session.spent == 1_000_000
+
+    run(database_url, work)
