@@ -191,13 +191,13 @@ def test_loopback_is_open_until_the_first_key(client: httpx.Client) -> None:
 
 
 @pytest.mark.parametrize("host", ["evil.example", "evil.example:8000", "192.168.1.5", "", "localhost.evil.example", "[2001:db8::1]:80"])
-def test_open_mode_refuses_foreign_host_names(client: httpx.Client, host: str) -> None:
-    problem(client.get("/v1/models", headers={"Host": host}), 403, "foreign-request")
+def test_open_mode_refuses_foreign_host_names(shared_client: httpx.Client, host: str) -> None:
+    problem(shared_client.get("/v1/models", headers={"Host": host}), 403, "foreign-request")
 
 
 @pytest.mark.parametrize("host", ["localhost", "LOCALHOST:9", "127.0.0.1:8000", "127.5.5.5", "[::1]:8000"])
-def test_open_mode_answers_to_this_machine_by_its_names(client: httpx.Client, host: str) -> None:
-    assert client.get("/v1/models", headers={"Host": host}).status_code == 200
+def test_open_mode_answers_to_this_machine_by_its_names(shared_client: httpx.Client, host: str) -> None:
+    assert shared_client.get("/v1/models", headers={"Host": host}).status_code == 200
 
 
 @pytest.mark.parametrize("headers", [{"Origin": "https://evil.example"}, {"Origin": "null"}, {"Sec-Fetch-Site": "cross-site"}])
@@ -207,8 +207,8 @@ def test_open_mode_takes_nothing_from_other_sites_pages(client: httpx.Client, he
 
 
 @pytest.mark.parametrize("name", ["X-Forwarded-For", "Forwarded", "X-Real-IP", "Via", "X-Forwarded-Host"])
-def test_open_mode_refuses_forwarded_requests(client: httpx.Client, name: str) -> None:
-    problem(client.get("/v1/models", headers={name: "10.0.0.1"}), 403, "foreign-request")
+def test_open_mode_refuses_forwarded_requests(shared_client: httpx.Client, name: str) -> None:
+    problem(shared_client.get("/v1/models", headers={name: "10.0.0.1"}), 403, "foreign-request")
 
 
 def test_a_key_has_a_rate(database_url: str) -> None:
