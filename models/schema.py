@@ -85,7 +85,7 @@ class Schema:
     'male'
     >>> schema.encode("sex", "m")
     Traceback (most recent call last):
-    ValueError: 'sex' is 'm': expected one of 'female', 'male'
+    models.schema.WrongValueError: 'sex' is 'm': expected one of 'female', 'male'
     """
 
     def __init__(self, features: Iterable[Feature]) -> None:
