@@ -4,13 +4,16 @@ Problem
 |-- InvalidRequest 422          the body or a parameter has the wrong shape
 |   |-- WrongAnswer             a feature or value the version does not take
 |   |-- KeyReused               an Idempotency-Key that came with another body
-|   `-- BadArchiveSent          bytes that are no model
+|   |-- BadArchiveSent          bytes that are no model
+|   `-- BadTable                bytes that are no table
 |-- Unauthorized 401            no key, or none that counts
 |-- Forbidden 403               an admin's route and a client's key
 |   `-- ForeignRequest          open mode, and not from this machine
 |-- NotFound 404                no such route
 |   |-- SessionNotFound
 |   |-- KeyNotFound
+|   |-- DatasetNotFound
+|   |-- JobNotFound
 |   `-- ModelNotFound           no such name, alias or version
 |-- MethodNotAllowed 405
 |-- TooLarge 413
@@ -18,7 +21,10 @@ Problem
 |-- Conflict 409
 |   |-- AnswerConflict          another value is stored
 |   |-- SessionClosed
-|   `-- OverBudget
+|   |-- OverBudget
+|   |-- DatasetExists           another table under this name
+|   |-- DatasetInUse            a job needs it
+|   `-- JobOver                 nothing to cancel
 |-- TooManyRequests 429         more per second than a key may send
 |   `-- TooManySessions         more open sessions than an owner may have
 |-- Unavailable 503
@@ -63,6 +69,10 @@ class BadArchiveSent(InvalidRequest):
     slug, title = "bad-archive", "These bytes are not a model"
 
 
+class BadTable(InvalidRequest):
+    slug, title = "bad-table", "This table cannot be read"
+
+
 class Unauthorized(Problem):
     status, slug, title = 401, "unauthorized", "A key is needed"
 
@@ -88,6 +98,20 @@ class SessionNotFound(NotFound):
 
 class KeyNotFound(NotFound):
     slug, title = "key-not-found", "No such key"
+
+
+class DatasetNotFound(NotFound):
+    slug, title = "dataset-not-found", "No such data set"
+
+    def __init__(self) -> None:
+        super().__init__("There is no data set of this name: GET /v1/admin/datasets lists what there is.")
+
+
+class JobNotFound(NotFound):
+    slug, title = "job-not-found", "No such job"
+
+    def __init__(self) -> None:
+        super().__init__("There is no job with this id: GET /v1/admin/training-jobs lists what there is.")
 
 
 class ModelNotFound(NotFound):
@@ -120,6 +144,18 @@ class SessionClosed(Conflict):
 
 class OverBudget(Conflict):
     slug, title = "over-budget", "This costs more than what remains of the budget"
+
+
+class DatasetExists(Conflict):
+    slug, title = "dataset-exists", "There is another data set of this name"
+
+
+class DatasetInUse(Conflict):
+    slug, title = "dataset-in-use", "A job needs this data set"
+
+
+class JobOver(Conflict):
+    slug, title = "job-over", "The job is over"
 
 
 class TooManyRequests(Problem):

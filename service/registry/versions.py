@@ -1,8 +1,9 @@
 """Publish, alias, retire, describe: what can be done with versions. Plain and synchronous."""
 
 import re
-from dataclasses import asdict
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
+from uuid import UUID
 
 from sqlalchemy import Connection
 from sqlalchemy.exc import IntegrityError
@@ -11,6 +12,7 @@ from models import Ensemble, dump, load
 from models.archive import BadArchive
 from models.costs import shown
 from service.errors import BadArchiveSent, Busy, InvalidRequest, ModelNotFound
+from service.registry.describing import describe
 from service.store import archives, audit, versions
 from service.store.audit import Actor
 from service.store.db import Database
@@ -20,6 +22,7 @@ NAME = r"[a-z0-9][a-z0-9._-]{0,63}"
 REFERENCE = re.compile(rf"(?P<name>{NAME})(?:@(?P<alias>{NAME})|:(?P<number>[1-9][0-9]{{0,8}}))?")
 REFERENCE_WORDS = "expected name, name@alias or name:version, in lower case letters, digits, dots, dashes and underscores"
 ATTEMPTS = 20
+T = TypeVar("T")
 
 
 def publish(database: Database, name: str, data: bytes, actor: Actor, alias: str | None = None) -> dict[str, Any]:
@@ -31,13 +34,27 @@ def publish(database: Database, name: str, data: bytes, actor: Actor, alias: str
         raise BadArchiveSent(f"{error}") from None
     about = describe(ensemble)
     archive_id = archives.stage(database, data)
+    number = numbered(database, name, lambda db: insert(db, name, archive_id, about, actor, alias))
+    return version(database, name, number)
+
+
+def numbered(database: Database, name: str, work: Callable[[Connection], T]) -> T:
+    """Work that inserts a version of a name, done again where a twin took the number."""
     for _ in range(ATTEMPTS):
         try:
-            number = database.write(lambda db: _insert(db, name, archive_id, about, actor, alias))
-            return version(database, name, number)
+            return database.write(work)
         except IntegrityError:
-            continue  # a twin took the number
+            continue
     raise Busy(f"Too many versions of {name} are being published at once: try again.")
+
+
+def insert(db: Connection, name: str, archive_id: UUID, about: dict[str, Any], actor: Actor, alias: str | None) -> int:
+    """The next version of a name, within the caller's transaction; its bytes are staged already."""
+    number = versions.insert_version(db, name, archive_id, about)
+    if alias is not None:
+        versions.set_alias(db, name, alias, number)
+    audit.record(db, actor, "version.publish", f"{name}:{number}", {"alias": alias} if alias else {})
+    return number
 
 
 def publish_ensemble(database: Database, name: str, ensemble: Ensemble, actor: Actor, alias: str | None = None) -> dict[str, Any]:
@@ -149,38 +166,6 @@ def models_after(database: Database, limit: int | None, named: list[str] | None 
     return [{"name": name, "versions": found, "aliases": aliases[name]} for name, found in grouped.items() if found]
 
 
-def describe(ensemble: Ensemble) -> dict[str, Any]:
-    """What a version says of itself: schema, costs, metrics, curve and settings."""
-    labels = [str(label) for label in ensemble.classes]
-    if len(set(labels)) < len(labels):
-        raise BadArchiveSent("two classes are the same word once they are written as text: rename one of them")
-    metrics = dict(ensemble.metrics)
-    return {
-        "learner": ensemble.learner,
-        "parameters": ensemble.parameters,
-        "classes": labels,
-        "trees": len(ensemble),
-        "vote": ensemble.vote,
-        "order": ensemble.order,
-        "stop": ensemble.stop,
-        "delayed": ensemble.delayed,
-        "schema": [
-            {
-                "feature": feature.name,
-                "kind": feature.kind,
-                "categories": list(feature.categories) or None,
-                "unit": feature.unit,
-                "question": feature.question,
-                "used": feature.name in ensemble.used,
-            }
-            for feature in ensemble.schema.features
-        ],
-        "costs": [{k: v for k, v in asdict(price).items() if k not in ("unit", "question")} for price in ensemble.costs.prices],
-        "curve": metrics.pop("curve", []),
-        "metrics": metrics,
-    }
-
-
 def check_name(name: str) -> None:
     if not re.fullmatch(NAME, name):
         raise InvalidRequest(
@@ -196,14 +181,6 @@ def find_name(name: str) -> None:
 
 def unknown(reference: str) -> ModelNotFound:
     return ModelNotFound(f"There is no model {shown(reference)}: GET /v1/models lists what there is.")
-
-
-def _insert(db: Connection, name: str, archive_id: Any, about: dict[str, Any], actor: Actor, alias: str | None) -> int:
-    number = versions.insert_version(db, name, archive_id, about)
-    if alias is not None:
-        versions.set_alias(db, name, alias, number)
-    audit.record(db, actor, "version.publish", f"{name}:{number}", {"alias": alias} if alias else {})
-    return number
 
 
 def _summary(row: Any, aliases: dict[str, int]) -> dict[str, Any]:

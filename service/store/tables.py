@@ -40,6 +40,7 @@ metadata = MetaData(
 
 RUNNING = ("open", "waiting")
 OVER = ("done", "expired")
+JOB_STATUSES = ("queued", "running", "done", "failed", "cancelled")
 
 # JSON that the ledger writes and reads as text. SQLite would keep a column of type JSON as numbers where it can, with 15 digits of them.
 LEDGER_JSON = Text().with_variant(JSON(), "postgresql")
@@ -179,9 +180,12 @@ idempotency_keys = Table(
     Column("route", String(64), primary_key=True),
     Column("key", String(255), primary_key=True),
     Column("body_sha256", String(64), nullable=False),
-    Column("session_id", Uuid, ForeignKey("sessions.id", ondelete="CASCADE"), nullable=False),
+    Column("session_id", Uuid, ForeignKey("sessions.id", ondelete="CASCADE")),
     Column("created_at", Moment, nullable=False),
+    Column("job_id", Uuid, ForeignKey("jobs.id", ondelete="CASCADE")),
+    CheckConstraint("(session_id IS NULL) <> (job_id IS NULL)", name="one_work"),
     Index(None, "session_id"),
+    Index(None, "job_id"),
     Index(None, "created_at"),
 )
 
@@ -210,4 +214,65 @@ audit_log = Table(
     Column("action", String(32), nullable=False),
     Column("subject", String(255), nullable=False),
     Column("details", JSON, nullable=False),
+)
+
+datasets = Table(
+    "datasets",
+    metadata,
+    Column("id", Uuid, primary_key=True),
+    Column("name", String(64), nullable=False),
+    Column("archive_id", Uuid, ForeignKey("archives.id"), nullable=False),  # the packed columns
+    Column("owner", String(64), nullable=False),
+    Column("source_sha256", String(64), nullable=False),  # of the bytes as they were sent
+    Column("source_bytes", BigInteger, nullable=False),
+    Column("rows", BigInteger, nullable=False),
+    Column("columns", JSON, nullable=False),  # what is told of each column without loading it
+    Column("costs", JSON, nullable=False),
+    Column("created_at", Moment, nullable=False),
+    Index(None, "name", unique=True),
+    Index(None, "archive_id"),
+)
+
+jobs = Table(
+    "jobs",
+    metadata,
+    Column("id", Uuid, primary_key=True),
+    Column("owner", String(64), nullable=False),
+    Column("status", String(9), nullable=False),
+    Column("dataset_id", Uuid, ForeignKey("datasets.id")),  # while the job needs it: a data set in use cannot be deleted
+    Column("spec", JSON, nullable=False),  # what was asked for, complete
+    Column("attempts", Integer, nullable=False),
+    Column("lease_token", Uuid),  # whoever trains it writes with this; a new claim is a new token
+    Column("lease_until", Moment),  # by the database's clock
+    Column("progress", JSON, nullable=False),
+    Column("events", Integer, nullable=False),  # how many there are: the next one's number
+    Column("result", JSON(none_as_null=True)),
+    Column("failure", Text),
+    Column("created_at", Moment, nullable=False),
+    Column("started_at", Moment),
+    Column("updated_at", Moment, nullable=False),
+    Column("finished_at", Moment),
+    CheckConstraint("status IN ('queued', 'running', 'done', 'failed', 'cancelled')", name="status_known"),
+    CheckConstraint("(lease_token IS NOT NULL) = (status = 'running')", name="leased_when_running"),
+    CheckConstraint("(lease_until IS NOT NULL) = (status = 'running')", name="lease_ends"),
+    CheckConstraint("(dataset_id IS NOT NULL) = (status IN ('queued', 'running'))", name="needs_dataset"),
+    CheckConstraint("(result IS NOT NULL) = (status = 'done')", name="result_when_done"),
+    CheckConstraint("(finished_at IS NOT NULL) = (status IN ('done', 'failed', 'cancelled'))", name="finished_when_over"),
+    Index(None, "dataset_id"),
+    Index(
+        "ix_jobs_waiting",
+        "id",
+        sqlite_where=text("status IN ('queued', 'running')"),
+        postgresql_where=text("status IN ('queued', 'running')"),
+    ),
+)
+
+job_events = Table(
+    "job_events",
+    metadata,
+    Column("job_id", Uuid, ForeignKey("jobs.id", ondelete="CASCADE"), primary_key=True),
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    Column("at", Moment, nullable=False),
+    Column("kind", String(9), nullable=False),
+    Column("data", JSON, nullable=False),
 )

@@ -1,5 +1,6 @@
 """Migrations lead from nothing to tables.py and back, on both databases."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -94,5 +95,5 @@ def test_file_names_are_dated_and_match_their_revisions() -> None:
 
 
 def _without_order(found: list[list[str]]) -> list[list[str]]:
-    """SQLite shows the statement that made a table: constraints may stand in another order."""
-    return [sorted("".join(sorted(line.replace(",", " ").replace("(", " ").replace(")", " ").split())) for line in part) for part in found]
+    """SQLite shows the statement that made a table: constraints may stand in another order, and a renamed table in quotes."""
+    return [sorted("".join(sorted(re.sub(r'[,()"]', " ", line).split())) for line in part) for part in found]

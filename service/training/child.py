@@ -1,0 +1,110 @@
+"""The process that trains: started ahead of time, warm, at low priority; one job, then it ends. It never opens a database.
+
+Rows come in a file, progress and the model go out by a pipe. When the parent's end of its input closes, however the parent ended, this
+process ends at once: nothing trains on for nobody.
+"""
+
+import json
+import mmap
+import os
+import resource
+import sys
+import threading
+import time
+from contextlib import suppress
+from dataclasses import asdict
+from typing import IO, Any
+
+from models import dump
+from models.warm import warm_up
+from service.reading import unpack
+from service.registry.describing import describe
+from service.training import frames
+from service.training.run import Progress, train
+from service.training.spec import Spec
+
+BEAT = 1.0  # seconds
+
+
+class Voice:
+    """The way out: progress when it changes, and a beat every second with the work's CPU time, so that a hung child is seen to hang."""
+
+    def __init__(self, pipe: IO[bytes]) -> None:
+        self.pipe = pipe
+        self.lock = threading.Lock()
+        self.progress = Progress("reading", 0.0)
+
+    def tell(self, progress: Progress) -> None:
+        self.progress = progress
+        self.say(frames.PROGRESS, {**asdict(progress), "cpu": time.process_time()})
+
+    def say(self, kind: bytes, payload: Any = b"") -> None:
+        with self.lock:
+            frames.send(self.pipe, kind, payload)
+
+    def beat_forever(self) -> None:
+        while True:
+            time.sleep(BEAT)
+            self.tell(self.progress)
+
+
+def main() -> None:
+    lower_priority()
+    source, voice = sys.stdin.buffer, Voice(_own_output())
+    warm_up(training=True)
+    voice.say(frames.READY)
+    order = frames.receive(source)
+    if order is None:
+        return
+    threading.Thread(target=_end_with_parent, args=(source,), daemon=True).start()
+    threading.Thread(target=voice.beat_forever, daemon=True).start()
+    asked = json.loads(order[1])
+    try:
+        limit_memory(asked["memory"])
+        _train(asked, voice)
+    except MemoryError:
+        voice.say(frames.FAILED, {"detail": f"The training needs more than the {asked['memory']:,} bytes of memory that it may use."})
+    except (ValueError, TypeError, OverflowError) as error:  # what learners raise about what they are given
+        voice.say(frames.FAILED, {"detail": f"The learner refused: {error}"})
+    except Exception as error:
+        voice.say(frames.FAILED, {"detail": f"The training failed: {type(error).__qualname__}."})
+
+
+def _train(asked: dict[str, Any], voice: Voice) -> None:
+    with open(asked["file"], "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        table = unpack(data)
+    done = train(table, Spec.from_json(asked["spec"]), voice.tell)
+    voice.tell(Progress("publishing", 1.0, len(done.ensemble), done.ensemble.metrics.get("mean_cost")))
+    voice.say(frames.ABOUT, {"about": describe(done.ensemble), "warnings": done.warnings})
+    voice.say(frames.ARCHIVE, dump(done.ensemble))
+
+
+def lower_priority() -> None:
+    """Whoever answers requests goes first."""
+    os.nice(19)
+    with suppress(AttributeError, PermissionError, OSError):
+        os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
+
+
+def limit_memory(size: int) -> None:
+    """What the process may allocate; address space that is only reserved, as threads do, does not count."""
+    if size:
+        resource.setrlimit(resource.RLIMIT_DATA, (size, size))
+
+
+def _own_output() -> IO[bytes]:
+    """Standard output for frames alone: what anything prints goes to standard error."""
+    pipe = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    return pipe
+
+
+def _end_with_parent(source: IO[bytes]) -> None:
+    """The parent says nothing after the order; when its end closes, it has ended or wants this to."""
+    while source.read(1):
+        pass
+    os._exit(1)
+
+
+if __name__ == "__main__":
+    main()

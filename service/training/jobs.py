@@ -1,0 +1,232 @@
+"""What a job may become, one function per transition. Whoever trains it writes with the token of its lease, or not at all.
+
+    queued --claim--> running --finish--> done (version published, alias moved: one transaction)
+       ^                 |------fail-----> failed
+       |----release------|  (its worker stops)
+       |----again--------|  (its child died, or its worker's lease ran out), three attempts at most, then failed
+    queued or running --cancel--> cancelled
+
+A cancelled job has no token any more: its worker learns that at its next beat, and ends the child.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+from uuid import UUID, uuid4
+
+from sqlalchemy import Connection
+from sqlalchemy.exc import IntegrityError
+
+from service.errors import DatasetNotFound, JobNotFound, JobOver, KeyReused
+from service.registry import versions as registry
+from service.store import audit, datasets, jobs
+from service.store.audit import Actor
+from service.store.db import Database
+from service.store.ids import new_id
+from service.store.tables import now
+from service.training.judging import judged
+from service.training.spec import Spec
+
+ATTEMPTS = 3
+Keyed = tuple[str, str]  # an Idempotency-Key, and the SHA-256 of the body it came with
+OVER: dict[str, Any] = {"lease_token": None, "lease_until": None, "dataset_id": None}
+WAITING: dict[str, Any] = {"status": "queued", "lease_token": None, "lease_until": None}
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A job to train: its row, and the token that its worker writes with."""
+
+    job: Any
+    token: UUID
+
+    @property
+    def spec(self) -> Spec:
+        return Spec.from_json(self.job.spec)
+
+
+class LeaseLost(Exception):  # noqa: N818 - it is news, not an error
+    """The job is another's now, or cancelled: nothing may be written."""
+
+
+def submit(database: Database, actor: Actor, asked: Spec, keyed: Keyed | None = None) -> tuple[Any, bool]:
+    """Queue a job that is judged against its data set; or the job that this key submitted before, and True."""
+    for _ in range(2):
+        if keyed is not None and (earlier := database.read(lambda db: _submitted(db, actor, keyed))):
+            return earlier, True
+        try:
+            return database.write(lambda db: _insert(db, actor, asked, keyed)), False
+        except IntegrityError:
+            continue  # a twin took the key, or the data set has gone
+    raise DatasetNotFound()
+
+
+def _submitted(db: Connection, actor: Actor, keyed: Keyed) -> Any:
+    found = jobs.keyed(db, actor.owner, keyed[0])
+    if found is None:
+        return None
+    if found.body_sha256 != keyed[1]:
+        raise KeyReused("This Idempotency-Key was used with another body within the last 24 hours: take a new key for a new request.")
+    return jobs.one(db, found.job_id)
+
+
+def _insert(db: Connection, actor: Actor, asked: Spec, keyed: Keyed | None) -> Any:
+    dataset = datasets.by_name(db, asked.dataset)
+    if dataset is None:
+        raise DatasetNotFound()
+    spec, id, at = judged(asked, dataset.columns, dataset.costs), new_id(), now()
+    jobs.insert_job(
+        db,
+        {
+            "id": id,
+            "owner": actor.owner,
+            "status": "queued",
+            "dataset_id": dataset.id,
+            "spec": spec.to_json(),
+            "attempts": 0,
+            "progress": {},
+            "events": 0,
+            "created_at": at,
+            "updated_at": at,
+        },
+    )
+    if keyed is not None:
+        jobs.insert_key(db, actor.owner, *keyed, id)
+    jobs.add_event(db, id, "queued", {})
+    audit.record(db, actor, "job.submit", str(id), {"dataset": spec.dataset, "learner": spec.learner})
+    return jobs.one(db, id)
+
+
+def read(database: Database, id: UUID) -> Any:
+    row = database.read(lambda db: jobs.one(db, id))
+    if row is None:
+        raise JobNotFound()
+    return row
+
+
+def claim(database: Database, lease: float) -> Claim | None:
+    """The oldest job that waits, or whose worker has not been heard of for the time of its lease; None where there is none."""
+
+    def take(db: Connection) -> Claim | bool:
+        at = jobs.clock(db)
+        row = jobs.next_claimable(db, at)
+        if row is None:
+            return False
+        if row.attempts >= ATTEMPTS:
+            _give_up(db, row.id, "its worker was lost each time")
+            return True
+        token = uuid4()
+        started = {"status": "running", "attempts": row.attempts + 1, "started_at": row.started_at or at, "progress": {}}
+        jobs.change(db, row.id, started | {"lease_token": token, "lease_until": at + timedelta(seconds=lease)})
+        jobs.add_event(db, row.id, "running", {"attempt": row.attempts + 1})
+        return Claim(jobs.one(db, row.id), token)
+
+    while (found := database.write(take)) is True:
+        pass
+    return found or None
+
+
+def renew(database: Database, claim: Claim, lease: float, progress: Mapping[str, Any], news: bool) -> None:
+    """Hold the job for longer, and tell how far it is; `news` makes an event of it. LeaseLost where it is no longer this worker's."""
+
+    def hold(db: Connection) -> None:
+        until = jobs.clock(db) + timedelta(seconds=lease)
+        _mine(jobs.change(db, claim.job.id, {"lease_until": until, "progress": dict(progress)}, claim.token))
+        if news:
+            jobs.add_event(db, claim.job.id, "progress", progress)
+
+    database.write(hold)
+
+
+def finish(database: Database, claim: Claim, archive_id: UUID, about: dict[str, Any], warnings: list[str]) -> str:
+    """Publish the version, move the alias and end the job, in one transaction; gives the version."""
+    spec, actor = claim.spec, Actor(claim.job.owner)
+    name, alias = str(spec.publish["name"]), spec.publish["alias"]
+
+    def publish(db: Connection) -> str:
+        number = registry.insert(db, name, archive_id, about, actor, alias)
+        result = {
+            "model": {"name": name, "version": number},
+            "metrics": about["metrics"],
+            "curve": about["curve"],
+            "warnings": warnings,
+        }
+        progress = {"phase": "done", "fraction": 1.0, "trees": about["trees"], "mean_cost": about["metrics"].get("mean_cost")}
+        done = {"status": "done", "result": result, "progress": progress, "finished_at": now()}
+        _mine(jobs.change(db, claim.job.id, OVER | done, claim.token))
+        jobs.add_event(db, claim.job.id, "done", {**progress, "model": result["model"]})
+        return f"{name}:{number}"
+
+    return registry.numbered(database, name, publish)
+
+
+def fail(database: Database, claim: Claim, detail: str) -> None:
+    """End the job for good: the same would happen again."""
+    database.write(lambda db: _mine(_failed(db, claim.job.id, detail, claim.token)))
+
+
+def again(database: Database, claim: Claim, why: str) -> None:
+    """Let the job be tried again, unless that was its last attempt."""
+
+    def requeue(db: Connection) -> None:
+        if claim.job.attempts >= ATTEMPTS:
+            _mine(_failed(db, claim.job.id, _gave_up(why), claim.token))
+            return
+        _mine(jobs.change(db, claim.job.id, WAITING, claim.token))
+        jobs.add_event(db, claim.job.id, "queued", {"why": why})
+
+    database.write(requeue)
+
+
+def release(database: Database, claim: Claim) -> None:
+    """Give the job back unharmed: its worker was told to stop, which is no attempt."""
+
+    def give(db: Connection) -> None:
+        _mine(jobs.change(db, claim.job.id, WAITING | {"attempts": claim.job.attempts - 1}, claim.token))
+        jobs.add_event(db, claim.job.id, "queued", {"why": "its worker was stopped"})
+
+    database.write(give)
+
+
+def release_all(database: Database) -> None:
+    """Let the leases of a process that is gone run out at once: an SQLite file has one process, and this is it."""
+    database.write(jobs.lapse_all)
+
+
+def cancel(database: Database, actor: Actor, id: UUID) -> Any:
+    """End a job that waits or runs; cancelling twice is the same as once."""
+
+    def end(db: Connection) -> Any:
+        done = jobs.change(db, id, OVER | {"status": "cancelled", "finished_at": now()})
+        row = jobs.one(db, id)
+        if row is None:
+            raise JobNotFound()
+        if done:
+            jobs.add_event(db, id, "cancelled", {})
+            audit.record(db, actor, "job.cancel", str(id), {})
+        elif row.status != "cancelled":
+            raise JobOver(f"The job is {row.status}: there is nothing left to cancel.", job_status=row.status)
+        return row
+
+    return database.write(end)
+
+
+def _failed(db: Connection, id: UUID, detail: str, token: UUID | None = None) -> bool:
+    changed = jobs.change(db, id, OVER | {"status": "failed", "failure": detail, "finished_at": now()}, token)
+    if changed:
+        jobs.add_event(db, id, "failed", {"detail": detail})
+    return changed
+
+
+def _give_up(db: Connection, id: UUID, why: str) -> None:
+    _failed(db, id, _gave_up(why))
+
+
+def _gave_up(why: str) -> str:
+    return f"The training was tried {ATTEMPTS} times and did not come to its end: {why}. Try a smaller table, or fewer trees."
+
+
+def _mine(changed: bool) -> None:
+    if not changed:
+        raise LeaseLost()

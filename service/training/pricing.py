@@ -1,0 +1,37 @@
+"""Prices as the wire has them: a number, or an object with group, delay and words. Missing ones are 1."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
+from typing import Any
+
+from models.costs import CostModel, Price, shown
+from service.errors import InvalidRequest
+
+Costs = Mapping[str, Mapping[str, Any]]
+
+
+def checked_costs(costs: Costs, columns: Iterable[str], where: str = "costs") -> dict[str, dict[str, Any]]:
+    """Prices of some of these columns, judged; InvalidRequest names those that are not there."""
+    strangers = [name for name in costs if name not in set(columns)]
+    if strangers:
+        named = ", ".join(shown(name) for name in strangers[:12])
+        raise InvalidRequest(f"{where}: the data set has no column {named}; leave it out, or correct its name.")
+    try:
+        CostModel([Price(name, **price) for name, price in costs.items()])
+    except ValueError as error:
+        raise InvalidRequest(f"{where}: {error}") from None
+    return {name: dict(price) for name, price in costs.items()}
+
+
+def cost_model(costs: Costs, features: Iterable[str]) -> CostModel:
+    """The price of every feature: as given, or 1."""
+    return CostModel([Price(name, **costs.get(name, {"cost": 1.0})) for name in features])
+
+
+def from_model(costs: CostModel) -> dict[str, dict[str, Any]]:
+    """The wire's form of a price list: what is said of each feature, and nothing that is not."""
+    return {
+        price.feature: {name: value for name, value in asdict(price).items() if name != "feature" and value not in (None, False)}
+        | {"cost": price.cost}
+        for price in costs.prices
+    }

@@ -1,0 +1,91 @@
+"""The parent's side of a child that trains: start it ahead of time, give it a job, hear it, end it."""
+
+import json
+import queue
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from service.training import frames
+
+PACKAGES = Path(__file__).parents[2]  # where `service` and `models` are, also in a checkout that is not installed
+
+
+@dataclass(frozen=True)
+class Ended:
+    """The child is gone: its exit code, negative for a signal."""
+
+    code: int
+
+    def __str__(self) -> str:
+        if self.code >= 0:
+            return f"the process that trained it ended with code {self.code}"
+        name = signal.Signals(-self.code).name
+        return f"the process that trained it was ended by {name}" + (", as a machine out of memory does" if name == "SIGKILL" else "")
+
+
+Heard = tuple[bytes, bytes] | Ended
+
+
+class Child:
+    """One process for one job. Its frames are read by a thread, so that a full pipe never stops it."""
+
+    def __init__(self) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "service.training.child"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,  # a log has no values in it, and nobody can promise that of what a library prints
+            cwd=PACKAGES,
+        )
+        self._heard: queue.SimpleQueue[Heard] = queue.SimpleQueue()
+        self.ready = False
+        threading.Thread(target=self._listen, name="frugal-child", daemon=True).start()
+
+    @property
+    def alive(self) -> bool:
+        return self.process.poll() is None
+
+    def order(self, order: Mapping[str, Any]) -> None:
+        """Hand the job over; the child may still be warming up. One that is dead already is heard of by `hear`."""
+        assert self.process.stdin is not None
+        try:
+            frames.send(self.process.stdin, frames.JOB, json.dumps(order).encode())
+        except BrokenPipeError:
+            pass
+
+    def hear(self, patience: float) -> Heard | None:
+        """The next thing it says, or None if it says nothing for so long."""
+        end = time.monotonic() + patience
+        while (left := end - time.monotonic()) > 0:
+            try:
+                heard = self._heard.get(timeout=left)
+            except queue.Empty:
+                return None
+            if isinstance(heard, Ended) or heard[0] != frames.READY:
+                return heard
+            self.ready = True
+        return None
+
+    def end(self) -> None:
+        """Gone when this returns, whatever it was doing."""
+        self.process.kill()
+        self.process.wait()
+        if self.process.stdin is not None:
+            try:
+                self.process.stdin.close()
+            except BrokenPipeError:
+                pass
+
+    def _listen(self) -> None:
+        assert self.process.stdout is not None
+        with self.process.stdout as pipe:
+            while (frame := frames.receive(pipe)) is not None:
+                self._heard.put(frame)
+        self._heard.put(Ended(self.process.wait()))

@@ -1,0 +1,101 @@
+"""From a table to an ensemble that is measured on rows its learner never saw. No database, no HTTP: this runs in a child process too."""
+
+import inspect
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from models import Ensemble
+from models.learners import LEARNERS
+from service.reading import Columns
+from service.training.measuring import measured
+from service.training.pricing import cost_model
+from service.training.spec import Penalties, Spec
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a training is: `fraction` from 0 to 1; the mean cost so far on rows held out, where any are."""
+
+    phase: str
+    fraction: float
+    trees: int | None = None
+    mean_cost: float | None = None
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A model, and what its learner warned of."""
+
+    ensemble: Ensemble
+    warnings: list[str]
+
+
+Tell = Callable[[Progress], None]
+GROWN = 0.9  # of the whole, when growing is over
+FEWEST = 2  # classes, and rows to learn from
+
+
+def train(table: Columns, spec: Spec, tell: Tell = lambda progress: None, n_jobs: int = -1) -> Trained:
+    """Grow on part of the table, measure on the rest."""
+    labels = table.labels(spec.label)
+    X = table.only([name for name in table.columns if name != spec.label])
+    learner = make_learner(spec, X.columns, n_jobs)
+    test, kept = split(len(X), spec.test_fraction, spec.seed)
+    if len(set(labels[kept].tolist())) < FEWEST:
+        raise ValueError(f"the {len(kept):,} rows to learn from have one label only: use more rows, or a smaller test_fraction")
+    tell(Progress("growing", 0.0))
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        learner.fit(X.rows(kept), labels[kept], **_progress(learner, tell))
+    ensemble: Ensemble = with_penalties(learner.ensemble_, spec.penalties)
+    tell(Progress("measuring", GROWN, len(ensemble)))
+    if len(test):
+        ensemble = measured(ensemble, X.rows(test), labels[test], n_jobs)
+    return Trained(ensemble, [str(warning.message) for warning in said])
+
+
+def split(rows: int, test_fraction: float, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """(rows to measure on, rows to learn from), each in the table's order."""
+    order = np.random.default_rng(seed).permutation(rows)
+    held = int(rows * test_fraction)
+    return np.sort(order[:held]), np.sort(order[held:])
+
+
+def make_learner(spec: Spec, features: list[str], n_jobs: int) -> Any:
+    settings = {"costs": cost_model(spec.costs, features), "n_jobs": n_jobs, "random_state": spec.seed, **spec.params}
+    if spec.budget is not None:
+        settings["budget"] = spec.budget
+    return LEARNERS[spec.learner](**settings)
+
+
+def with_penalties(ensemble: Ensemble, penalties: Penalties | None) -> Ensemble:
+    """The same trees, which then say the label of least expected penalty; a penalty that is not named is 0."""
+    if penalties is None:
+        return ensemble
+    classes = [str(label) for label in ensemble.classes]
+    if isinstance(penalties, (int, float)):
+        matrix = float(penalties) * (1 - np.eye(len(classes)))
+    else:
+        named = {label for true, row in penalties.items() for label in (true, *row)}
+        if strangers := named - set(classes):
+            raise ValueError(f"penalties name {', '.join(map(repr, sorted(strangers)[:12]))}: the labels are {', '.join(classes[:40])}")
+        matrix = np.array([[penalties.get(true, {}).get(said, 0.0) for true in classes] for said in classes])
+    return ensemble.with_settings(penalties=matrix)
+
+
+def _progress(learner: Any, tell: Tell) -> dict[str, Any]:
+    """The learner's own reports as ours, where it makes any."""
+    if "progress" not in inspect.signature(learner.fit).parameters:
+        return {}
+    grid = [float(alpha) for alpha in np.atleast_1d(learner.alpha)]
+
+    def report(alpha: float, trees: int, cost: float) -> None:
+        done = (grid.index(alpha) + trees / learner.max_trees) / len(grid)
+        tell(Progress("growing", GROWN * done, trees, None if cost != cost else cost))
+
+    return {"progress": report}

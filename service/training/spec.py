@@ -1,0 +1,30 @@
+"""What a job is asked to do, complete: the same words in the request, in the job's row and in the child that trains."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+Penalties = float | Mapping[str, Mapping[str, float]]  # of every mistake; or by true label, then by the label that is said
+
+
+@dataclass(frozen=True)
+class Spec:
+    """One training: its data, its learner, and what becomes of the model."""
+
+    dataset: str
+    label: str
+    learner: str
+    params: Mapping[str, Any]
+    budget: float | None  # the mean cost per case to stay within
+    costs: Mapping[str, Mapping[str, Any]]  # what is not here costs 1
+    penalties: Penalties | None
+    test_fraction: float
+    seed: int
+    publish: Mapping[str, str | None] = field(default_factory=dict)  # name, and alias or None
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> "Spec":
+        return cls(**stored)
