@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 
 from models import Ask, BudgetForestClassifier, CostModel, Ensemble, decide
-from service.reading import read_csv
+from service.reading import read_file
 
 HERE = Path(__file__).parent / "heart"
 
 
 def main() -> None:
-    table = read_csv(HERE / "heart.csv")
+    table = read_file(HERE / "heart.csv")
     costs = CostModel.from_csv(HERE / "costs.csv")
-    X, y = table.only(costs.features), table["disease"]
+    X, y = table.only(costs.features), table.labels("disease")
     seen = np.arange(len(X)) >= 60
     forest = BudgetForestClassifier(budget=60, alpha=[0, 2, 4, 8], costs=costs, random_state=0).fit(X.rows(seen), y[seen])
     ensemble: Ensemble = forest.ensemble_
@@ -33,7 +33,6 @@ def ask_all(ensemble: Ensemble, patient: dict[str, Any], budget: float | None, t
     spent = 0.0
     while isinstance(decision := decide(ensemble, answers, budget, spent), Ask):
         value = patient[decision.feature]
-        value = None if value is None or value != value else value
         spent += decision.cost if value is not None else 0  # what is unavailable costs nothing
         print(f"  {ensemble.schema[decision.feature].question:64} ${decision.cost:>7.2f}   {value}")
         answers[decision.feature] = value

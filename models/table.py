@@ -1,6 +1,6 @@
 """Tables as people have them (arrays, data frames, with missing values and words) to codes and labels, checked."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,22 @@ class Table:
 
     schema: Schema
     codes: NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Coded:
+    """A column of words as whole numbers: positions in `categories`, which differ from each other, and -1 where a row has none."""
+
+    categories: tuple[str, ...]
+    codes: NDArray[Any]
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        words = np.empty(len(self.categories) + 1, object)  # the last one, None, is what -1 points to
+        words[:-1] = self.categories
+        return words[self.codes].astype(dtype or object, copy=False)
 
 
 def read_table(X: Any, categorical: Sequence[int | str] | None = None, schema: Schema | None = None) -> Table:
@@ -50,7 +66,7 @@ def column_names(X: Any) -> tuple[str, ...] | None:
     return tuple(columns)
 
 
-def _columns(X: Any) -> tuple[list[NDArray[Any]], tuple[str, ...]]:
+def _columns(X: Any) -> tuple[list[NDArray[Any] | Coded], tuple[str, ...]]:
     if hasattr(X, "toarray") and hasattr(X, "nnz"):
         raise TypeError("a sparse matrix was passed, but dense data is required: use X.toarray() to convert it")
     if hasattr(X, "columns") and hasattr(X, "__getitem__"):
@@ -69,14 +85,17 @@ def _columns(X: Any) -> tuple[list[NDArray[Any]], tuple[str, ...]]:
     return _some_rows([table[:, i] for i in range(table.shape[1])]), tuple(f"x{i}" for i in range(table.shape[1]))
 
 
-def _some_rows(columns: list[NDArray[Any]]) -> list[NDArray[Any]]:
+def _some_rows(columns: list[NDArray[Any] | Coded]) -> list[NDArray[Any] | Coded]:
     if not len(columns[0]):
         raise ValueError(f"Found array with 0 sample(s) (shape=(0, {len(columns)})) while a minimum of 1 is required.")
     return columns
 
 
-def _series(series: Any) -> NDArray[Any]:
-    """A data frame's column: categories and words as objects, numbers as floats, missing as None or nan."""
+def _series(series: Any) -> NDArray[Any] | Coded:
+    """A data frame's column: words as they are coded, if they are, else as objects; numbers as floats, missing as None or nan."""
+    coded = getattr(series, "coded", None)
+    if isinstance(coded, Coded):
+        return coded
     values = series.to_numpy() if hasattr(series, "to_numpy") else np.asarray(series)
     return np.asarray(values.astype(object) if values.dtype.kind not in "fiub" else values)
 
@@ -95,19 +114,26 @@ def _chosen(categorical: Sequence[int | str] | None, names: tuple[str, ...]) -> 
     return chosen
 
 
-def _make_schema(columns: list[NDArray[Any]], names: tuple[str, ...], chosen: set[int]) -> Schema:
+def _make_schema(columns: list[NDArray[Any] | Coded], names: tuple[str, ...], chosen: set[int]) -> Schema:
     features = []
     for i, (name, column) in enumerate(zip(names, columns, strict=True)):
         if i not in chosen and not _has_words(column):
             features.append(Feature(name))
             continue
-        present = {_plain(value) for value in column if not _is_missing(value)}
+        present = {_plain(value) for value in _different(column) if not _is_missing(value)}
         ordered = sorted(present, key=lambda value: (isinstance(value, str), value)) or ["(none)"]
         features.append(Feature(name, CATEGORICAL, tuple(ordered)))
     return Schema(features)
 
 
-def _has_words(column: NDArray[Any]) -> bool:
+def _different(column: NDArray[Any] | Coded) -> Iterable[Any]:
+    """The values that a column has; those of an array as often as it has them."""
+    return [column.categories[code] for code in np.unique(column.codes) if code >= 0] if isinstance(column, Coded) else column
+
+
+def _has_words(column: NDArray[Any] | Coded) -> bool:
+    if isinstance(column, Coded):
+        return bool((column.codes >= 0).any())
     if column.dtype.kind in "US":
         return True
     return column.dtype.kind == "O" and any(isinstance(value, str) for value in column)
@@ -121,12 +147,16 @@ def _is_missing(value: Any) -> bool:
     return value is None or (isinstance(value, (float, np.floating)) and value != value) or type(value).__name__ in ("NAType", "NaTType")
 
 
-def _category_codes(column: NDArray[Any], feature: Feature) -> NDArray[np.float64]:
+def _category_codes(column: NDArray[Any] | Coded, feature: Feature) -> NDArray[np.float64]:
     code = {category: float(k) for k, category in enumerate(feature.categories)}
+    if isinstance(column, Coded):
+        return np.array([*(code.get(category, np.nan) for category in column.categories), np.nan])[column.codes]
     return np.array([np.nan if _is_missing(value) else code.get(_plain(value), np.nan) for value in column])
 
 
-def _numbers(column: NDArray[Any], name: str) -> NDArray[np.float64]:
+def _numbers(column: NDArray[Any] | Coded, name: str) -> NDArray[np.float64]:
+    if isinstance(column, Coded):
+        column = np.asarray(column)
     if column.dtype.kind == "O":
         column = np.array([np.nan if _is_missing(value) else _number(value, name) for value in column], np.float64)
     elif column.dtype.kind == "c":

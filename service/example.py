@@ -9,7 +9,7 @@ import numpy as np
 from models import Ask, BudgetForestClassifier, CostModel, Ensemble, decide
 from models.schema import Value
 from service.errors import ModelNotFound
-from service.reading import read_csv
+from service.reading import read_file
 from service.registry.versions import publish_ensemble, read_ensemble, resolve
 from service.store.audit import Actor
 from service.store.db import Database
@@ -35,8 +35,8 @@ def train_example() -> Ensemble:
     folder = next((folder for folder in FOLDERS if (folder / "heart.csv").is_file()), None)
     if folder is None:
         raise ValueError("the heart example is not here: run this in a checkout, where there is examples/heart")
-    table = read_csv(str(folder / "heart.csv"))
-    X, y = table.only([name for name in table.columns if name != "disease"]), table["disease"].astype(str)
+    table = read_file(str(folder / "heart.csv"))
+    X, y = table.only([name for name in table.columns if name != "disease"]), table.labels("disease")
     order = np.random.default_rng(0).permutation(len(y))
     test, train = np.sort(order[: len(y) // 4]), np.sort(order[len(y) // 4 :])
     forest = BudgetForestClassifier(

@@ -15,7 +15,7 @@ from models.costs import CostModel
 from models.curves import Point, plot
 from models.learners import LEARNERS
 from models.table import read_table
-from service.reading import read_csv
+from service.reading import read_file
 from service.training.measuring import measured
 
 OWN = ("costs", "categorical", "n_jobs", "random_state", "budget")  # parameters that have options of their own
@@ -23,10 +23,10 @@ OWN = ("costs", "categorical", "n_jobs", "random_state", "budget")  # parameters
 
 def train(options: argparse.Namespace) -> str:
     """Grow a model on part of a table, write it, and say how it does on the rest."""
-    table = read_csv(options.data)
+    table = read_file(options.data)
     if options.label not in table.columns:
         raise ValueError(f"{options.data} has no column {options.label!r} to learn: its columns are {', '.join(table.columns[:40])}")
-    labels = np.array([_label(value) for value in table[options.label]], object)
+    labels = table.labels(options.label)
     X = table.only([name for name in table.columns if name != options.label])
     costs = CostModel.from_csv(options.costs) if options.costs else None
     learner = _learner(options, costs)
@@ -34,24 +34,18 @@ def train(options: argparse.Namespace) -> str:
     held = int(len(X) * options.test_fraction)
     test, kept = np.sort(order[:held]), np.sort(order[held:])
     bar = _bar(options, getattr(learner, "max_trees", 1))
-    learner.fit(X.rows(kept), labels[kept].astype(str), **({"progress": bar} if bar else {}))
+    learner.fit(X.rows(kept), labels[kept], **({"progress": bar} if bar else {}))
     ensemble: Ensemble = learner.ensemble_
     if bar:
         print(file=sys.stderr)
     report = "no rows held out to measure on"
     if held:
-        ensemble = measured(ensemble, X.rows(test), labels[test].astype(str), options.jobs)
+        ensemble = measured(ensemble, X.rows(test), labels[test], options.jobs)
         report = _report(ensemble)
     if held and options.plot:
         _plot(ensemble, options)
     dump(ensemble, options.out)
     return f"{report}\n\nwritten to {options.out}"
-
-
-def _label(value: Any) -> str:
-    if value is None or value != value:
-        raise ValueError("some rows have no label: every row needs one")
-    return str(int(value)) if isinstance(value, float) and value == int(value) else str(value)
 
 
 def _learner(options: argparse.Namespace, costs: CostModel | None) -> Any:
@@ -121,7 +115,7 @@ def _plot(ensemble: Ensemble, options: argparse.Namespace) -> None:
 def predict(options: argparse.Namespace) -> str:
     """Label, cost and features bought of every row of a table."""
     ensemble = load(options.model)
-    table = read_csv(options.data).only(ensemble.schema.names)
+    table = read_file(options.data).only(ensemble.schema.names)
     found = acquire(ensemble, read_table(table, schema=ensemble.schema).codes, options.budget)
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")

@@ -23,7 +23,7 @@ from sqlalchemy import Engine, create_engine, insert, make_url, text
 from models import Ask, Ensemble, decide
 from service.config import Settings
 from service.example import NAME
-from service.reading import read_csv
+from service.reading import read_file
 from service.registry.versions import read_ensemble
 from service.store.db import open_database
 from service.store.ids import new_id
@@ -134,10 +134,10 @@ def ready(port: int) -> bool:
 
 
 def patients() -> list[dict[str, Any]]:
-    table = read_csv(str(ROOT / "examples" / "heart" / "heart.csv"))
+    table = read_file(str(ROOT / "examples" / "heart" / "heart.csv"))
     names = [name for name in table.columns if name != "disease"]
     columns = [table[name].tolist() for name in names]
-    return [{name: value for name, value in zip(names, row, strict=True) if value == value} for row in zip(*columns, strict=True)]
+    return [{name: value for name, value in zip(names, row, strict=True) if value is not None} for row in zip(*columns, strict=True)]
 
 
 def answers_of(ensemble: Ensemble, patient: dict[str, Any]) -> list[dict[str, Any]]:

@@ -9,7 +9,7 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import IntegrityError
 
 from models import Ensemble, dump, load
-from models.archive import BadArchive
+from models.tensors import BadArchive
 from models.costs import shown
 from service.errors import BadArchiveSent, Busy, InvalidRequest, ModelNotFound
 from service.registry.describing import describe

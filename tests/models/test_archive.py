@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from models import CostModel, Ensemble, Feature, Leaf, Price, Schema, Split, dump, load
-from models.archive import NO_DIGEST, BadArchive, sealed
+from models.tensors import NO_DIGEST, BadArchive, sealed
 from tests import strategies
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from models import load
 from service.interview import interview
-from service.reading import read_csv
+from service.reading import read_file
 from tests.service.test_cli import frugal
 
 HEART = Path(__file__).parents[2] / "examples" / "heart"
@@ -166,19 +166,19 @@ def test_tables_that_cannot_be_read(tmp_path, text, message):
     path = tmp_path / "t.csv"
     path.write_text(text)
     with pytest.raises(ValueError, match=message):
-        read_csv(path)
+        read_file(path)
 
 
 def test_columns_are_numbers_or_words_and_empty_is_missing(tmp_path):
     path = tmp_path / "t.csv"
     path.write_bytes(b"\xef\xbb\xbfn,w\r\n1.5,x\r\n,\r\n")
-    table = read_csv(path)
+    table = read_file(path)
     assert table["n"].tolist()[0] == 1.5
-    assert table["n"][1] != table["n"][1]
+    assert table["n"][1] is None
     assert table["w"].tolist() == ["x", None]
     (tmp_path / "bad.csv").write_bytes(b"a\n\xff\n")
     with pytest.raises(ValueError, match="cannot be read as CSV"):
-        read_csv(tmp_path / "bad.csv")
+        read_file(tmp_path / "bad.csv")
     (tmp_path / "bad.csv.gz").write_bytes(b"not gzip")
     with pytest.raises(ValueError, match="cannot be read as CSV"):
-        read_csv(tmp_path / "bad.csv.gz")
+        read_file(tmp_path / "bad.csv.gz")

@@ -6,7 +6,7 @@ import numpy as np
 from models import acquire
 from service.config import Settings
 from service.example import train_example
-from service.reading import read_csv
+from service.reading import read_file
 from tests.databases import rows
 from tests.examples import clinic, wide
 from tests.service.conftest import publish
@@ -105,7 +105,7 @@ def test_predict_refuses_rows_by_number_and_feature(client: httpx.Client) -> Non
 def test_predict_of_the_heart_example_equals_acquire(client: httpx.Client) -> None:
     ensemble = train_example()
     publish(client, "heart", ensemble)
-    table = read_csv("examples/heart/heart.csv")
+    table = read_file("examples/heart/heart.csv")
     names = [name for name in table.columns if name != "disease"]
     data = [{name: _plain(table[name][r]) for name in names} for r in range(len(table))]
     body = client.post("/v1/predict", json={"model": "heart", "rows": data, "budget": 20}).json()["rows"]

@@ -1,0 +1,14 @@
+"""Tables that people send, CSV, gzipped CSV or Parquet, as typed columns, within limits.
+
+limits     how large a table may be, and what is said of one that cannot be taken
+columns    the table itself: what learners take
+reader     bytes as they come, whatever they hold, to columns
+packing    columns to bytes and back
+"""
+
+from service.reading.columns import Column, Columns
+from service.reading.limits import Limits, Rejected
+from service.reading.packing import pack, unpack
+from service.reading.reader import Reader, read_file
+
+__all__ = ["Column", "Columns", "Limits", "Reader", "Rejected", "pack", "read_file", "unpack"]
