@@ -13,7 +13,7 @@ from types import FrameType
 from fastapi import FastAPI
 
 from models.warm import warm_up
-from service.api import deciding, health, keys, models, problems, sessions
+from service.api import datasets, deciding, health, jobs, keys, models, problems, sessions
 from service.api.edge import Edge
 from service.config import Settings, from_environment
 from service.logs import RequestLines
@@ -22,8 +22,10 @@ from service.owners.rates import Rates
 from service.registry.cache import Versions
 from service.sessions.opening import open_ledger
 from service.sessions.steps import Steps, sweep_forever
-from service.store.db import open_database
+from service.store.db import Database, open_database
 from service.store.lock import FileLock
+from service.training.jobs import release_all
+from service.training.supervising import Supervisor
 
 log = logging.getLogger("frugal")
 
@@ -40,7 +42,8 @@ def create(settings: Settings | None = None, lock: FileLock | None = None) -> Fa
     app.state.settings, app.state.lock = settings or from_environment(), lock
     app.state.lines = RequestLines()
     app.state.warm = app.state.stopping = False
-    for part in (sessions.step, sessions.router, deciding.router, deciding.large, models.router, models.admin, keys.router, health.router):
+    deciders = (sessions.step, sessions.router, deciding.router, deciding.large)
+    for part in (*deciders, models.router, models.admin, datasets.router, jobs.router, keys.router, health.router):
         app.router.routes.extend(part.routes)  # include_router would wrap each in one more layer of matching
     problems.install(app)
     app.add_middleware(Edge)
@@ -66,9 +69,12 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
         app.state.steps.failed = _sweep_failed
         _drain_before_stopping(app, settings.drain)
         sweep = asyncio.create_task(sweep_forever(app.state.steps, settings.sweep_every, _sweep_failed))
+        training = Training(database, settings) if settings.sqlite_file else None
         try:
             yield
         finally:
+            if training is not None:
+                await asyncio.to_thread(training.end)
             sweep.cancel()
             with suppress(asyncio.CancelledError):
                 await sweep
@@ -76,6 +82,20 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
             app.state.lines.flush()
     finally:
         await asyncio.to_thread(database.close)
+
+
+class Training:
+    """The supervising loop in a thread: an SQLite file has one process, so it trains here. With PostgreSQL `frugal worker` does."""
+
+    def __init__(self, database: Database, settings: Settings) -> None:
+        release_all(database)
+        self.supervisor = Supervisor(database, settings)
+        self.thread = threading.Thread(target=self.supervisor.run, name="frugal-training", daemon=True)
+        self.thread.start()
+
+    def end(self) -> None:
+        self.supervisor.stop.set()
+        self.thread.join()
 
 
 def _sweep_failed(error: Exception) -> None:

@@ -59,6 +59,9 @@ def _parser() -> argparse.ArgumentParser:
     serving.add_argument("--workers", type=int, help="server processes; more than 1 needs PostgreSQL (default 1)")
     serving.add_argument("--database", metavar="URL", help=DATABASE)
     serving.set_defaults(run=_serve)
+    working = commands.add_parser("worker", help="train the jobs that are queued in a PostgreSQL database")
+    working.add_argument("--database", metavar="URL", help=DATABASE)
+    working.set_defaults(run=_worker)
     migrating = commands.add_parser("migrate", help="bring the database to this release's tables")
     migrating.add_argument("--database", metavar="URL", help=DATABASE)
     migrating.add_argument("--example", action="store_true", help="train and publish the heart example too, if there is no such model")
@@ -131,6 +134,12 @@ def _serve(options: argparse.Namespace) -> str:
     from service.serve import serve  # FastAPI and SQLAlchemy take half a second that the other commands need not wait
 
     return serve(options)
+
+
+def _worker(options: argparse.Namespace) -> str:
+    from service.worker import worker
+
+    return worker(options)
 
 
 def _migrate(options: argparse.Namespace) -> str:

@@ -41,6 +41,15 @@ class Settings(BaseModel):
     max_depth: int = Field(20, ge=4, le=500, description="levels of arrays and objects in a body")
     max_fields: int = Field(10_000, ge=10, description="fields of an object in a body, and answers at once")
     max_rows: int = Field(100_000, ge=1, description="rows per predict")
+    max_dataset: int = Field(536_870_912, ge=1024, description="bytes of an uploaded data set as it is sent")
+    max_dataset_unpacked: int = Field(2_147_483_648, ge=1024, description="bytes of it once decompressed")
+    max_dataset_rows: int = Field(20_000_000, ge=1, description="rows of a data set")
+    max_dataset_columns: int = Field(4096, ge=2, description="columns of a data set")
+    max_categories: int = Field(10_000, ge=2, description="different words in one column of a data set")
+    max_field: int = Field(65_536, ge=64, description="bytes of one cell of a data set")
+    lease: float = Field(30.0, ge=1, le=3600, description="seconds after which the job of a worker that is not heard of is another's")
+    training_seconds: int = Field(14_400, ge=1, description="seconds that a training may take")
+    training_memory: int = Field(4_294_967_296, ge=0, description="bytes that a training may allocate; 0: no limit")
 
     @field_validator("database")
     @classmethod

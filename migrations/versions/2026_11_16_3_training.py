@@ -38,7 +38,6 @@ def _datasets() -> None:
         sa.Column("name", sa.String(64), nullable=False),
         sa.Column("archive_id", sa.Uuid, nullable=False),
         sa.Column("owner", sa.String(64), nullable=False),
-        sa.Column("source_sha256", sa.String(64), nullable=False),
         sa.Column("source_bytes", sa.BigInteger, nullable=False),
         sa.Column("rows", sa.BigInteger, nullable=False),
         sa.Column("columns", sa.JSON, nullable=False),

@@ -2,7 +2,6 @@
 
 from datetime import UTC, datetime
 from typing import Annotated, Any
-from uuid import UUID
 
 from fastapi import APIRouter, Query, Response
 from pydantic import AfterValidator, AwareDatetime, Field
@@ -10,10 +9,10 @@ from pydantic import AfterValidator, AwareDatetime, Field
 from service.api.access import Caller, TheDatabase, TheKeys
 from service.api.problems import always, documented
 from service.api.reading import AdminRoute
-from service.api.sessions import SHAPE, parse_id
+from service.api.sessions import SHAPE, parse_cursor, parse_id
 from service.api.shapes import Strict, example
 from service.api.showing import reply
-from service.errors import Conflict, Forbidden, InvalidRequest, KeyNotFound
+from service.errors import Conflict, Forbidden, KeyNotFound
 from service.owners import keys as owners_keys
 from service.owners.keys import Role
 from service.store import audit
@@ -92,7 +91,7 @@ async def create(body: NewKey, caller: Caller, database: TheDatabase, keys: TheK
 @router.get("/keys", response_model=KeysShown)
 async def list_keys(caller: Caller, database: TheDatabase, limit: Limit = 20, cursor: Cursor = None) -> Response:
     """All keys in the order they were made, without what they are."""
-    found = await in_thread(owners_keys.listed, database, _after(cursor), limit + 1)
+    found = await in_thread(owners_keys.listed, database, parse_cursor(cursor), limit + 1)
     return reply({"items": found[:limit], "next": found[limit - 1]["id"] if len(found) > limit else None})
 
 
@@ -110,17 +109,10 @@ async def revoke(id: str, caller: Caller, database: TheDatabase, keys: TheKeys) 
 @router.get("/audit", response_model=DeedsShown)
 async def deeds(caller: Caller, database: TheDatabase, limit: Limit = 20, cursor: Cursor = None) -> Response:
     """Who published, moved, retired, revoked and deleted, newest first."""
-    before = _after(cursor)
+    before = parse_cursor(cursor)
     rows = await in_thread(database.read, lambda db: audit.listed(db, before, limit + 1))
     found = [_deed(row) for row in rows]
     return reply({"items": found[:limit], "next": found[limit - 1]["id"] if len(found) > limit else None})
-
-
-def _after(cursor: str | None) -> UUID | None:
-    found = None if cursor is None else parse_id(cursor)
-    if cursor is not None and found is None:
-        raise InvalidRequest("cursor: take it from `next` of the page before")
-    return found
 
 
 def _deed(row: Any) -> dict[str, Any]:

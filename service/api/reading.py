@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import Any, NoReturn, get_type_hints
 
 from fastapi import Request, Response
@@ -109,16 +109,19 @@ class ReadRequest(Request):
 
 async def read_body(request: Request, limit: int) -> bytes:
     """All of a body; TooLarge as soon as it is known to be longer than `limit`."""
-    announced = request.headers.get("content-length", "")
+    return b"".join([part async for part in stream_body(request, limit)])
+
+
+async def stream_body(request: Request, limit: int) -> AsyncIterator[bytes]:
+    """A body as it arrives; TooLarge as soon as it is known to be longer than `limit`."""
+    announced, size = request.headers.get("content-length", ""), 0
     if announced.isdecimal() and int(announced) > limit:
         raise _too_large(limit)
-    parts, size = [], 0
     async for part in request.stream():
         size += len(part)
         if size > limit:
             raise _too_large(limit)
-        parts.append(part)
-    return b"".join(parts)
+        yield part
 
 
 def check_json_type(request: Request) -> None:

@@ -29,6 +29,7 @@ from service.sessions.ledger import IdempotencyKey
 from service.sessions.steps import Opening
 
 SHAPE = (TooLarge, UnsupportedMediaType, InvalidRequest)
+IdempotencyHeader = Annotated[str | None, Header(min_length=1, max_length=255, pattern=r"^[\x21-\x7e]+$")]
 router = APIRouter(prefix="/v1/sessions", tags=["sessions"], route_class=ClientRoute, responses=always())
 step = APIRouter(prefix="/v1/sessions", tags=["sessions"], route_class=StepRoute, responses=always())
 
@@ -123,11 +124,11 @@ async def open_session(
     body: OpenSession,
     caller: Caller,
     steps: TheSteps,
-    idempotency_key: Annotated[str | None, Header(min_length=1, max_length=255, pattern=r"^[\x21-\x7e]+$")] = None,
+    idempotency_key: IdempotencyHeader = None,
 ) -> Response:
     """Open a session. With an `Idempotency-Key`, the same request again gives the first reply again."""
     opening = Opening(body.model, in_millionths(body.budget), body.known, body.seed, body.confidence, body.reference)
-    key = None if idempotency_key is None else IdempotencyKey(idempotency_key, _fingerprint(body))
+    key = None if idempotency_key is None else IdempotencyKey(idempotency_key, fingerprint(body))
     seen = await steps.open(caller.owner, opening, key)
     return session_reply(seen, 201, {"Location": f"/v1/sessions/{seen.session.id}"})
 
@@ -156,9 +157,7 @@ async def list_own(
     status: Literal["open", "waiting", "done", "expired"] | None = None,
 ) -> Response:
     """The caller's own sessions, newest first."""
-    before = None if cursor is None else parse_id(cursor)
-    if cursor is not None and before is None:
-        raise InvalidRequest("cursor: take it from `next` of the page before")
+    before = parse_cursor(cursor)
     page, last = await steps.page(caller.owner, before, limit, status)
     return reply({"items": [shown_session(seen) for seen in page], "next": str(last) if last else None})
 
@@ -191,5 +190,14 @@ def parse_id(text: str) -> UUID | None:
         return None
 
 
-def _fingerprint(body: OpenSession) -> str:
+def parse_cursor(cursor: str | None) -> UUID | None:
+    """The id that a page begins after, if any."""
+    found = None if cursor is None else parse_id(cursor)
+    if cursor is not None and found is None:
+        raise InvalidRequest("cursor: take it from `next` of the page before")
+    return found
+
+
+def fingerprint(body: Strict) -> str:
+    """What tells one body from another under the same Idempotency-Key."""
     return hashlib.sha256(json.dumps(body.model_dump(), sort_keys=True).encode()).hexdigest()

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, model_validator
 
-from models.costs import MOST, is_text, millionths
+from models.costs import DEAREST, MOST, is_text, millionths
 from models.schema import Value
 from service.registry.versions import REFERENCE, REFERENCE_WORDS
 from service.sessions.state import Given
@@ -54,7 +54,9 @@ def _raw(value: Any) -> Any:
 
 RAW = {"anyOf": [{"type": "number"}, {"type": "string"}, {"type": "boolean"}]}
 Money = Annotated[float, Field(ge=0, le=MOST), AfterValidator(_exact)]
+Cost = Annotated[float, Field(ge=0, le=DEAREST), AfterValidator(_exact)]
 Text = Annotated[str, AfterValidator(_text)]
+Words = Annotated[Text, Field(min_length=1, max_length=1000)]
 FeatureName = Annotated[str, Field(min_length=1, max_length=1000), AfterValidator(_text)]
 Reference = Annotated[str, Field(max_length=140, examples=["heart", "heart@live", "heart:3"]), AfterValidator(_reference)]
 Raw = Annotated[Any, BeforeValidator(_raw), Field(json_schema_extra=RAW)]
@@ -95,6 +97,34 @@ ItemsOrMapping = Annotated[
     Annotated[Items, Tag("<items>")] | Annotated[Known, Tag("<mapping>")],
     Discriminator(lambda given: "<items>" if isinstance(given, list) else "<mapping>"),
 ]
+
+
+class PriceBody(Strict):
+    """What a feature costs, and how it is asked for."""
+
+    model_config = example({"cost": 7.27, "group": "blood", "cost_in_group": 5.17, "delayed": True})
+
+    cost: Cost
+    group: Words | None = None
+    cost_in_group: Cost | None = Field(None, description="the cost once another feature of the group is bought")
+    delayed: bool = False
+    unit: Words | None = None
+    question: Words | None = None
+
+
+CostOrPrice = Annotated[
+    Annotated[Cost, Tag("<number>")] | Annotated[PriceBody, Tag("<price>")],
+    Discriminator(lambda given: "<price>" if isinstance(given, (dict, PriceBody)) else "<number>"),
+]
+Costs = dict[FeatureName, CostOrPrice]
+
+
+def prices_of(costs: Costs | None) -> dict[str, dict[str, Any]]:
+    """Costs as training takes them: an object each, with what was said and nothing else."""
+    return {
+        name: price.model_dump(exclude_defaults=True) if isinstance(price, PriceBody) else {"cost": price}
+        for name, price in (costs or {}).items()
+    }
 
 
 def in_millionths(amount: float | None) -> int | None:

@@ -45,7 +45,12 @@ def pack(columns: Columns) -> Iterator[bytes]:
 
 
 def _stored(column: Column) -> str:
-    bits = column.values.dtype.itemsize == 1 and not column.missing and len(column) > 0 and 0 <= column.values.min() <= column.values.max() <= 1
+    bits = (
+        column.values.dtype.itemsize == 1
+        and not column.missing
+        and len(column) > 0
+        and 0 <= column.values.min() <= column.values.max() <= 1
+    )
     return BITS if bits else TYPES[column.values.dtype]
 
 

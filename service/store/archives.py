@@ -62,3 +62,8 @@ def drop_abandoned(db: Connection) -> None:
     old = archives.c.created_at < now() - ABANDONED
     unused = [archives.c.id.not_in(select(table.c.archive_id)) for table in (versions, datasets)]
     db.execute(delete(archives).where(old, *unused))
+
+
+def sha256_of(db: Connection, id: UUID) -> str:
+    found: str = db.execute(select(archives.c.sha256).where(archives.c.id == id)).scalar_one()
+    return found

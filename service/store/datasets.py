@@ -6,7 +6,10 @@ from typing import Any
 from sqlalchemy import Connection, delete, insert, select, update
 
 from service.store import archives
+from service.store.tables import archives as bytes_of
 from service.store.tables import datasets
+
+STORED = select(datasets, bytes_of.c.sha256).join(bytes_of)  # a data set with the check sum of its packed columns
 
 
 def insert_dataset(db: Connection, row: Mapping[str, Any]) -> None:
@@ -15,12 +18,12 @@ def insert_dataset(db: Connection, row: Mapping[str, Any]) -> None:
 
 
 def by_name(db: Connection, name: str) -> Any:
-    return db.execute(select(datasets).where(datasets.c.name == name)).one_or_none()
+    return db.execute(STORED.where(datasets.c.name == name)).one_or_none()
 
 
 def listed(db: Connection, after: str, limit: int) -> list[Any]:
     """By name."""
-    return list(db.execute(select(datasets).where(datasets.c.name > after).order_by(datasets.c.name).limit(limit)))
+    return list(db.execute(STORED.where(datasets.c.name > after).order_by(datasets.c.name).limit(limit)))
 
 
 def set_costs(db: Connection, name: str, costs: Mapping[str, Any]) -> bool:

@@ -71,8 +71,8 @@ def main() -> None:
 
 
 def _train(asked: dict[str, Any], voice: Voice) -> None:
-    with open(asked["file"], "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-        table = unpack(data)
+    with open(asked["file"], "rb") as file:
+        table = unpack(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))  # stays mapped: the columns are views of it
     done = train(table, Spec.from_json(asked["spec"]), voice.tell)
     voice.tell(Progress("publishing", 1.0, len(done.ensemble), done.ensemble.metrics.get("mean_cost")))
     voice.say(frames.ABOUT, {"about": describe(done.ensemble), "warnings": done.warnings})

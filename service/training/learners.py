@@ -105,7 +105,8 @@ def checked_params(name: str, given: dict[str, Any]) -> dict[str, Any]:
     try:
         return params.model_validate(given).model_dump(exclude_unset=True)
     except ValidationError as error:
-        faults = [{"where": _where(fault["loc"]), "what": fault["msg"]} for fault in error.errors(include_url=False, include_input=False)[:20]]
+        found = error.errors(include_url=False, include_input=False)[:20]
+        faults = [{"where": _where(fault["loc"]), "what": fault["msg"]} for fault in found]
         raise InvalidRequest(f"{faults[0]['where']}: {faults[0]['what']}", errors=faults) from None
 
 

@@ -1,6 +1,5 @@
 """The parent's side of a child that trains: start it ahead of time, give it a job, hear it, end it."""
 
-import json
 import queue
 import signal
 import subprocess
@@ -8,6 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -55,10 +55,8 @@ class Child:
     def order(self, order: Mapping[str, Any]) -> None:
         """Hand the job over; the child may still be warming up. One that is dead already is heard of by `hear`."""
         assert self.process.stdin is not None
-        try:
-            frames.send(self.process.stdin, frames.JOB, json.dumps(order).encode())
-        except BrokenPipeError:
-            pass
+        with suppress(BrokenPipeError):
+            frames.send(self.process.stdin, frames.JOB, order)
 
     def hear(self, patience: float) -> Heard | None:
         """The next thing it says, or None if it says nothing for so long."""
@@ -78,10 +76,8 @@ class Child:
         self.process.kill()
         self.process.wait()
         if self.process.stdin is not None:
-            try:
+            with suppress(BrokenPipeError):
                 self.process.stdin.close()
-            except BrokenPipeError:
-                pass
 
     def _listen(self) -> None:
         assert self.process.stdout is not None

@@ -28,6 +28,7 @@ POLL = 0.5  # seconds between two looks for a job, and at the most between two a
 NEWS = 0.5  # seconds between two events of a job's progress
 RETRY = 1.0  # seconds until a database that was away is tried again
 HUNG = 60.0  # seconds without a beat, or without CPU time, after which a child is given up
+WARMING = 600.0  # the same while it starts: a new machine compiles the kernels first
 log = logging.getLogger("frugal")
 
 
@@ -131,16 +132,15 @@ class Training:
                 jobs.release(self.database, self.claim)
                 return
             if isinstance(heard, Ended):
-                log.warning("job %s: %s", self.claim.job.id, heard)
-                self._insist(lambda: jobs.again(self.database, self.claim, str(heard)))
+                self._again(str(heard))
                 return
             if heard is not None and self._hear(*heard):
                 return
             if time.monotonic() > end:
                 self._fail(f"The training took longer than the {self.supervisor.seconds:,} seconds that it may take.")
                 return
-            if time.monotonic() - self._lived_at > HUNG:
-                self._insist(lambda: jobs.again(self.database, self.claim, "the process that trained it hung"))
+            if time.monotonic() - self._lived_at > (HUNG if self.child.ready else WARMING):
+                self._again("the process that trained it hung")
                 return
             self._beat()
 
@@ -185,6 +185,10 @@ class Training:
         except LeaseLost:
             self._insist(lambda: self.database.write(lambda db: archives.drop(db, staged)))
             raise
+
+    def _again(self, why: str) -> None:
+        log.warning("job %s: %s", self.claim.job.id, why)
+        self._insist(lambda: jobs.again(self.database, self.claim, why))
 
     def _fail(self, detail: str) -> None:
         log.warning("job %s failed", self.claim.job.id)

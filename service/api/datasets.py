@@ -1,0 +1,212 @@
+"""Data sets over HTTP, for admins: upload as a stream, list, describe, price, delete."""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Body, Query, Request, Response
+from fastapi.exceptions import RequestValidationError
+from pydantic import TypeAdapter, ValidationError
+
+from service.api.access import Caller, TheDatabase, TheSettings
+from service.api.problems import always, documented
+from service.api.reading import AdminRoute, parse, stream_body
+from service.api.sessions import SHAPE
+from service.api.shapes import Costs, Strict, prices_of
+from service.api.showing import reply
+from service.config import Settings
+from service.errors import BadTable, Busy, DatasetExists, DatasetInUse, DatasetNotFound, Forbidden, TooLarge, UnsupportedMediaType
+from service.reading import Columns, Limits, Reader, Rejected
+from service.registry.versions import NAME, check_name
+from service.store.threads import WORK, in_thread, within
+from service.training import datasets
+
+router = APIRouter(prefix="/v1/admin/datasets", tags=["training"], route_class=AdminRoute, responses=always(Forbidden))
+TABLES = {"text/csv", "application/gzip", "application/vnd.apache.parquet", "application/octet-stream"}
+ALSO = {"", "text/plain", "application/csv", "application/x-gzip", "application/x-parquet", "application/parquet"}
+BLOCK = 1 << 20  # bytes that are handed to the reader at once
+STORING = 300.0  # seconds to store a table
+AT_ONCE = 2  # uploads that one process reads beside each other
+PARSING = ThreadPoolExecutor(AT_ONCE, "frugal-upload")
+COSTS: TypeAdapter[Costs] = TypeAdapter(Costs)
+
+
+class DatasetBrief(Strict):
+    name: str
+    rows: int
+    columns: Any
+    bytes: int
+    owner: str
+    created_at: str
+
+
+class DatasetsShown(Strict):
+    items: list[DatasetBrief]
+    next: str | None
+
+
+class ColumnShown(Strict):
+    """A column: what it holds, and what it costs as a feature."""
+
+    name: str
+    kind: Literal["numeric", "categorical"]
+    missing: int
+    distinct: int | None
+    categories: list[str] | None
+    low: float | None
+    high: float | None
+    whole: bool | None
+    cost: float
+    group: str | None
+    cost_in_group: float | None
+    delayed: bool
+    unit: str | None
+    question: str | None
+
+
+class DatasetShown(DatasetBrief):
+    columns: list[ColumnShown]
+
+
+@router.post(
+    "",
+    status_code=201,
+    response_model=DatasetShown,
+    responses=documented(*SHAPE, BadTable, DatasetExists)
+    | {200: {"model": DatasetShown, "description": "the same table was stored under this name before"}},
+    openapi_extra={
+        "requestBody": {"required": True, "content": {kind: {"schema": {"type": "string", "format": "binary"}} for kind in sorted(TABLES)}}
+    },
+)
+async def upload(
+    request: Request,
+    caller: Caller,
+    database: TheDatabase,
+    settings: TheSettings,
+    name: str,
+    costs: Annotated[str | None, Query(description="JSON, as for the route of costs; what is not named costs 1")] = None,
+) -> Response:
+    """Store a table: CSV with a header line, gzipped CSV or Parquet, as the body's bytes. Columns are typed while it arrives."""
+    check_name(name)
+    check_kind(request)
+    priced = None if costs is None else prices_of(parse_costs(costs, settings))
+    reading = request.app.state.uploads = getattr(request.app.state, "uploads", 0) + 1
+    try:
+        if reading > AT_ONCE:
+            raise Busy("Other tables are being uploaded: wait, and send it again.")
+        table, sent = await read_table(request, settings)
+        store = datasets.store
+        found, replayed = await within(STORING, WORK, lambda: store(database, caller.actor, name, table, sent, priced))
+    finally:
+        request.app.state.uploads -= 1
+    headers = {"Location": f"/v1/admin/datasets/{name}"} | ({"Idempotent-Replayed": "true"} if replayed else {})
+    return reply(found, 200 if replayed else 201, headers)
+
+
+@router.get("", response_model=DatasetsShown)
+async def list_datasets(
+    caller: Caller,
+    database: TheDatabase,
+    limit: Annotated[int, Query(ge=1, le=100)] = 20,
+    cursor: Annotated[str, Query(pattern=f"^({NAME})?$", description="`next` of the page before")] = "",
+) -> Response:
+    """Data sets by name."""
+    found = await in_thread(datasets.listed, database, cursor, limit + 1)
+    return reply({"items": found[:limit], "next": found[limit - 1]["name"] if len(found) > limit else None})
+
+
+@router.get("/{name}", response_model=DatasetShown, responses=documented(DatasetNotFound))
+async def describe(name: str, caller: Caller, database: TheDatabase) -> Response:
+    """A data set: per column its kind, range or categories, how many are missing, and its cost."""
+    return reply(await in_thread(datasets.describe, database, find_name(name)))
+
+
+@router.put("/{name}/costs", response_model=DatasetShown, responses=documented(*SHAPE, DatasetNotFound))
+async def set_costs(
+    name: str,
+    body: Annotated[Costs, Body(examples=[{"age": 1, "cholesterol": {"cost": 7.27, "group": "blood", "cost_in_group": 5.17}}])],
+    caller: Caller,
+    database: TheDatabase,
+) -> Response:
+    """Price the columns, for the jobs that come: a number each, or an object. What is not named costs 1."""
+    return reply(await in_thread(datasets.set_costs, database, caller.actor, find_name(name), prices_of(body)))
+
+
+@router.delete("/{name}", status_code=204, responses=documented(DatasetNotFound, DatasetInUse))
+async def delete(name: str, caller: Caller, database: TheDatabase) -> Response:
+    """Delete a data set. Models that were trained on it stay."""
+    await in_thread(datasets.delete, database, caller.actor, find_name(name))
+    return Response(status_code=204)
+
+
+def check_kind(request: Request) -> None:
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    coding = request.headers.get("content-encoding", "identity").strip().lower()
+    if kind not in TABLES | ALSO or coding not in ("identity", "gzip"):
+        raise UnsupportedMediaType("Send the table's bytes as they are: text/csv, application/gzip or application/vnd.apache.parquet.")
+
+
+def parse_costs(text: str, settings: Settings) -> Costs:
+    try:
+        return COSTS.validate_python(parse(text.encode(), settings, settings.max_fields))
+    except ValidationError as error:
+        faults = error.errors(include_url=False, include_input=False)
+        raise RequestValidationError([{**fault, "loc": ("query", "costs", *fault["loc"])} for fault in faults]) from None
+
+
+async def read_table(request: Request, settings: Settings) -> tuple[Columns, int]:
+    """The table in the body, and how many bytes were sent. A block is parsed in a thread while the next one arrives."""
+    loop, sent = asyncio.get_running_loop(), 0
+    limits = Limits(
+        settings.max_dataset_unpacked,
+        settings.max_dataset_rows,
+        settings.max_dataset_columns,
+        settings.max_categories,
+        settings.max_field,
+    )
+    reader = Reader(limits)
+    parsing: asyncio.Future[None] | None = None
+    try:
+        async for block in in_blocks(stream_body(request, settings.max_dataset)):
+            if parsing is not None:
+                await parsing
+            parsing = loop.run_in_executor(PARSING, reader.feed, block)
+            sent += len(block)
+        if parsing is not None:
+            await parsing
+        return await loop.run_in_executor(PARSING, reader.finish), sent
+    except Rejected as error:
+        raise refusal(error) from None
+    finally:
+        if parsing is not None:
+            await asyncio.wait([parsing])
+        await loop.run_in_executor(PARSING, reader.close)
+
+
+async def in_blocks(parts: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """Small parts put together: a hop to a thread for each would cost more than reading it."""
+    gathered, size = [], 0
+    async for part in parts:
+        gathered.append(part)
+        size += len(part)
+        if size >= BLOCK:
+            yield b"".join(gathered)
+            gathered, size = [], 0
+    if gathered:
+        yield b"".join(gathered)
+
+
+def refusal(error: Rejected) -> TooLarge | BadTable:
+    """A table that cannot be taken, with the row and column at fault where they are known."""
+    sentence = error.message[:1].upper() + error.message[1:] + "."
+    where = {"row": error.row, "column": error.column, "limit": error.limit}
+    return (TooLarge if error.too_large else BadTable)(sentence, **{name: value for name, value in where.items() if value is not None})
+
+
+def find_name(name: str) -> str:
+    """What cannot be a name is not there."""
+    if not re.fullmatch(NAME, name):
+        raise DatasetNotFound()
+    return name

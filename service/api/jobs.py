@@ -1,0 +1,260 @@
+"""Training over HTTP, for admins: learners, jobs, their events as a stream."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Annotated, Any, Literal
+from uuid import UUID
+
+from fastapi import APIRouter, Header, Query, Request, Response
+from fastapi.responses import StreamingResponse
+from pydantic import Discriminator, Field, Tag
+from pydantic_core import to_json
+
+from service.api.access import Caller, TheDatabase
+from service.api.problems import always, documented
+from service.api.reading import AdminRoute
+from service.api.sessions import SHAPE, IdempotencyHeader, fingerprint, parse_cursor, parse_id
+from service.api.shapes import Cost, Costs, FeatureName, Money, Seed, Strict, Text, example, prices_of
+from service.api.showing import reply
+from service.errors import DatasetNotFound, Forbidden, InvalidRequest, JobNotFound, JobOver, KeyReused, Problem
+from service.store import jobs as stored
+from service.store.db import Database
+from service.store.tables import iso
+from service.store.threads import in_thread
+from service.training import jobs
+from service.training.learners import shown_learners
+from service.training.spec import Spec
+
+router = APIRouter(prefix="/v1/admin", tags=["training"], route_class=AdminRoute, responses=always(Forbidden))
+Status = Literal["queued", "running", "done", "failed", "cancelled"]
+OVER = ("done", "failed", "cancelled")
+Name = Annotated[str, Field(max_length=64)]
+LOOK = 0.5  # seconds between two looks for events
+COMMENT = 15.0  # seconds after which a quiet stream sends a comment, so that nothing between takes it for dead
+PAGE = 200  # events read at once
+
+
+class Publish(Strict):
+    """What the model is published as."""
+
+    name: Name
+    alias: Name | None = Field(None, description="an alias to move to the new version")
+
+
+Penalties = Annotated[
+    Annotated[Cost, Tag("<number>")] | Annotated[dict[Text, dict[Text, Cost]], Tag("<matrix>")],
+    Discriminator(lambda given: "<matrix>" if isinstance(given, dict) else "<number>"),
+]
+
+
+class NewJob(Strict):
+    """What to train, on what, and what becomes of it."""
+
+    model_config = example(
+        {"dataset": "heart", "label": "disease", "learner": "budget-forest", "params": {"alpha": [0, 2]}, "budget": 60, "seed": 1,
+         "costs": {"age": 1}, "publish": {"name": "heart", "alias": "live"}}
+    )  # fmt: skip
+
+    dataset: Name
+    label: FeatureName
+    learner: Annotated[str, Field(max_length=64)] = "budget-forest"
+    params: dict[str, Any] = Field(default_factory=dict, description="the learner's parameters: GET /v1/admin/learners has their schema")
+    budget: Money | None = Field(None, description="the mean cost per case to stay within")
+    costs: Costs | None = Field(None, description="prices that win over the data set's; what neither names costs 1")
+    penalties: Penalties | None = Field(
+        None,
+        description="what a mistake costs: a number, or by true label, then by the label said; the model then avoids dear ones",
+    )
+    test_fraction: Annotated[float, Field(ge=0, lt=1)] = Field(0.25, description="rows that the learner never sees, to measure on")
+    seed: Seed = 0
+    publish: Publish | None = Field(None, description="by default the data set's name")
+
+    def spec(self) -> Spec:
+        publish = self.publish or Publish(name=self.dataset, alias=None)
+        return Spec(
+            dataset=self.dataset,
+            label=self.label,
+            learner=self.learner,
+            params=self.params,
+            budget=self.budget,
+            costs=prices_of(self.costs),
+            penalties=self.penalties,
+            test_fraction=self.test_fraction,
+            seed=self.seed,
+            publish=publish.model_dump(),
+        )
+
+
+class LearnerShown(Strict):
+    name: str
+    summary: str
+    paper: str
+    takes_budget: bool
+    parameters: dict[str, Any] = Field(description="JSON Schema, with defaults")
+
+
+class LearnersShown(Strict):
+    items: list[LearnerShown]
+
+
+class ProgressShown(Strict):
+    phase: str
+    fraction: float
+    trees: int | None
+    mean_cost: float | None
+
+
+class ModelMade(Strict):
+    name: str
+    version: int
+
+
+class JobShown(Strict):
+    """A job: what was asked for, how far it is, what came of it."""
+
+    id: str
+    status: Status
+    owner: str
+    dataset: str
+    label: str
+    learner: str
+    params: dict[str, Any]
+    budget: float | None
+    costs: dict[str, Any]
+    penalties: Any
+    test_fraction: float
+    seed: int
+    publish: Publish
+    attempts: int
+    progress: ProgressShown | None
+    model: ModelMade | None
+    metrics: dict[str, Any] | None
+    curve: list[dict[str, Any]] | None
+    warnings: list[str]
+    failure: str | None
+    created_at: str
+    started_at: str | None
+    updated_at: str
+    finished_at: str | None
+
+
+class JobsShown(Strict):
+    items: list[JobShown]
+    next: str | None
+
+
+@router.get("/learners", response_model=LearnersShown)
+async def learners(caller: Caller) -> Response:
+    """What can be trained: each learner's parameters as JSON Schema with defaults, and the paper it comes from."""
+    return reply({"items": shown_learners()})
+
+
+@router.post("/training-jobs", status_code=202, response_model=JobShown, responses=documented(*SHAPE, KeyReused, DatasetNotFound))
+async def submit(body: NewJob, caller: Caller, database: TheDatabase, idempotency_key: IdempotencyHeader = None) -> Response:
+    """Queue a training, judged at once against its data set and its learner's schema."""
+    keyed = None if idempotency_key is None else (idempotency_key, fingerprint(body))
+    row, replayed = await in_thread(jobs.submit, database, caller.actor, body.spec(), keyed)
+    headers = {"Location": f"/v1/admin/training-jobs/{row.id}"} | ({"Idempotent-Replayed": "true"} if replayed else {})
+    return reply(as_submitted(row) if replayed else shown(row), 202, headers)
+
+
+@router.get("/training-jobs", response_model=JobsShown)
+async def list_jobs(
+    caller: Caller,
+    database: TheDatabase,
+    limit: Annotated[int, Query(ge=1, le=100)] = 20,
+    cursor: Annotated[str | None, Query(description="`next` of the page before")] = None,
+    status: Status | None = None,
+) -> Response:
+    """All jobs, newest first."""
+    before = parse_cursor(cursor)
+    rows = await in_thread(database.read, lambda db: stored.listed(db, before, limit + 1, status))
+    return reply({"items": [shown(row) for row in rows[:limit]], "next": str(rows[limit - 1].id) if len(rows) > limit else None})
+
+
+@router.get("/training-jobs/{id}", response_model=JobShown, responses=documented(JobNotFound))
+async def read(id: str, caller: Caller, database: TheDatabase) -> Response:
+    """A job; once done, with its version, metrics and the curve of cost against error, all on rows that the learner never saw."""
+    return reply(shown(await in_thread(jobs.read, database, _id(id))))
+
+
+@router.post("/training-jobs/{id}/cancel", response_model=JobShown, responses=documented(*SHAPE, JobNotFound, JobOver))
+async def cancel(id: str, caller: Caller, database: TheDatabase, body: Strict | None = None) -> Response:
+    """End a job that waits or runs. Nothing is published, and its process is gone within seconds."""
+    return reply(shown(await in_thread(jobs.cancel, database, caller.actor, _id(id))))
+
+
+@router.get(
+    "/training-jobs/{id}/events",
+    response_class=StreamingResponse,
+    responses=documented(InvalidRequest, JobNotFound) | {200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}},
+)
+async def events(
+    id: str,
+    request: Request,
+    caller: Caller,
+    database: TheDatabase,
+    last_event_id: Annotated[str | None, Header(pattern=r"^\d{1,9}$", description="go on after this event")] = None,
+) -> Response:
+    """Server-sent events from the first, or after `Last-Event-ID`: queued, running, progress, and at the end done, failed or cancelled."""
+    row = await in_thread(jobs.read, database, _id(id))
+    stream = told(request, database, row.id, int(last_event_id or 0))
+    return StreamingResponse(stream, media_type="text/event-stream", headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"})
+
+
+async def told(request: Request, database: Database, id: UUID, after: int) -> AsyncIterator[bytes]:
+    """The job's events as they come to stand in the table, until the last one is told or the server stops."""
+    loop = asyncio.get_running_loop()
+    quiet_since = loop.time()
+    while not request.app.state.stopping:
+        try:
+            rows = await in_thread(database.read, lambda db, after=after: stored.events_after(db, id, after, PAGE))
+        except Problem:
+            return  # the client comes back with Last-Event-ID
+        for row in rows:
+            after = row.number
+            yield b"id: %d\nevent: %s\ndata: %s\n\n" % (row.number, row.kind.encode(), to_json({"at": iso(row.at), **row.data}))
+        if rows:
+            quiet_since = loop.time()
+            if rows[-1].kind in OVER:
+                return
+            if len(rows) == PAGE:
+                continue
+        elif loop.time() - quiet_since >= COMMENT:
+            quiet_since = loop.time()
+            yield b": still here\n\n"
+        await asyncio.sleep(LOOK)
+
+
+def shown(row: Any) -> dict[str, Any]:
+    result = row.result or {}
+    return {
+        "id": str(row.id),
+        "status": row.status,
+        "owner": row.owner,
+        **row.spec,
+        "attempts": row.attempts,
+        "progress": row.progress or None,
+        "model": result.get("model"),
+        "metrics": result.get("metrics"),
+        "curve": result.get("curve"),
+        "warnings": result.get("warnings", []),
+        "failure": row.failure,
+        "created_at": iso(row.created_at),
+        "started_at": iso(row.started_at) if row.started_at else None,
+        "updated_at": iso(row.updated_at),
+        "finished_at": iso(row.finished_at) if row.finished_at else None,
+    }
+
+
+def as_submitted(row: Any) -> dict[str, Any]:
+    """The first reply to a submission, whatever has become of the job since."""
+    first = {"status": "queued", "attempts": 0, "progress": None, "model": None, "metrics": None, "curve": None, "warnings": []}
+    return shown(row) | first | {"failure": None, "started_at": None, "updated_at": iso(row.created_at), "finished_at": None}
+
+
+def _id(text: str) -> UUID:
+    found = parse_id(text)
+    if found is None:
+        raise JobNotFound()
+    return found

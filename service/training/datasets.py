@@ -1,0 +1,143 @@
+"""Data sets: keep a table that was read, list, describe, price and delete. Plain and synchronous."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sqlalchemy import Connection
+from sqlalchemy.exc import IntegrityError
+
+from service.errors import DatasetExists, DatasetInUse, DatasetNotFound
+from service.reading import Column, Columns, pack
+from service.store import archives, audit, datasets
+from service.store.audit import Actor
+from service.store.db import Database
+from service.store.ids import new_id
+from service.store.tables import iso, now
+from service.training.pricing import Costs, checked_costs
+
+COUNTED = 1000  # distinct numbers of a column, counted no further
+PRICE = ("cost", "group", "cost_in_group", "delayed", "unit", "question")
+
+
+def store(database: Database, actor: Actor, name: str, table: Columns, sent: int, costs: Costs | None) -> tuple[dict[str, Any], bool]:
+    """Keep a table under a name; the same table under the same name again is left as it is, and told with True."""
+    priced = checked_costs(costs or {}, table.columns)
+    archive_id = archives.stage_chunks(database, pack(table))
+    row = {
+        "id": new_id(),
+        "name": name,
+        "archive_id": archive_id,
+        "owner": actor.owner,
+        "source_bytes": sent,
+        "rows": len(table),
+        "columns": [describe_column(column) for column in table.by_name.values()],
+        "costs": priced,
+        "created_at": now(),
+    }
+
+    def insert(db: Connection) -> None:
+        datasets.insert_dataset(db, row)
+        audit.record(db, actor, "dataset.store", name, {"rows": len(table), "columns": len(table.columns)})
+
+    try:
+        database.write(insert)
+        return describe(database, name), False
+    except IntegrityError:
+        return database.write(lambda db: _already(db, name, archive_id, None if costs is None else priced)), True
+
+
+def _already(db: Connection, name: str, archive_id: Any, costs: Costs | None) -> dict[str, Any]:
+    """The data set of this name, if it is the one that was sent again; what was staged goes."""
+    row, sent = datasets.by_name(db, name), archives.sha256_of(db, archive_id)
+    archives.drop(db, archive_id)
+    if row is None or row.sha256 != sent or costs not in (None, row.costs):
+        raise DatasetExists(f"There is another data set called {name}: choose another name, or delete that one first.")
+    return shown(row)
+
+
+def describe(database: Database, name: str) -> dict[str, Any]:
+    """All that is told of a data set: per column its kind, range or categories, how many are missing, and its cost."""
+    row = database.read(lambda db: datasets.by_name(db, name))
+    if row is None:
+        raise DatasetNotFound()
+    return shown(row)
+
+
+def listed(database: Database, after: str, limit: int) -> list[dict[str, Any]]:
+    return [brief(row) for row in database.read(lambda db: datasets.listed(db, after, limit))]
+
+
+def set_costs(database: Database, actor: Actor, name: str, costs: Costs) -> dict[str, Any]:
+    """Other prices for the jobs that come; those that are submitted keep theirs."""
+
+    def change(db: Connection) -> dict[str, Any]:
+        row = datasets.by_name(db, name)
+        if row is None:
+            raise DatasetNotFound()
+        datasets.set_costs(db, name, checked_costs(costs, [column["name"] for column in row.columns]))
+        audit.record(db, actor, "dataset.price", name, {"features": len(costs)})
+        return shown(datasets.by_name(db, name))
+
+    return database.write(change)
+
+
+def delete(database: Database, actor: Actor, name: str) -> None:
+    def drop(db: Connection) -> None:
+        if not datasets.drop(db, name):
+            raise DatasetNotFound()
+        audit.record(db, actor, "dataset.delete", name, {})
+
+    try:
+        database.write(drop)
+    except IntegrityError:
+        raise DatasetInUse("A job that is queued or running needs this data set: wait for it, or cancel it first.") from None
+
+
+def describe_column(column: Column) -> dict[str, Any]:
+    """What is told of a column: its `distinct` values, of numbers up to a thousand (None: more), and whether all are `whole`."""
+    about = column.describe()
+    if column.kind == "numeric":
+        numbers = column.values[~np.isnan(column.values)] if column.missing else column.values
+        whole = numbers.dtype.kind != "f" or bool((numbers == np.rint(numbers)).all())
+        return about | {"distinct": count_distinct(numbers), "whole": whole}
+    return about | {"whole": None}
+
+
+def count_distinct(numbers: NDArray[Any]) -> int | None:
+    """How many different numbers, None for more than `COUNTED`.
+
+    Examples
+    --------
+    >>> count_distinct(np.array([3, 1, 3], np.uint8))
+    2
+    >>> count_distinct(np.arange(2000.0))
+    """
+    if numbers.dtype.kind in "iu" and numbers.dtype.itemsize <= 2 and len(numbers):
+        seen = np.zeros(1 << 16, bool)
+        seen[numbers.astype(np.intp, copy=False)] = True  # a negative one counts from the end
+        found = int(seen.sum())
+    else:
+        found = len(np.unique(numbers[: 8 * COUNTED]))  # most columns of many values show it early
+        found = found if found > COUNTED else len(np.unique(numbers))
+    return found if found <= COUNTED else None
+
+
+def brief(row: Any) -> dict[str, Any]:
+    return {
+        "name": row.name,
+        "rows": row.rows,
+        "columns": len(row.columns),
+        "bytes": row.source_bytes,
+        "owner": row.owner,
+        "created_at": iso(row.created_at),
+    }
+
+
+def shown(row: Any) -> dict[str, Any]:
+    return brief(row) | {"columns": [column | _price(row.costs.get(column["name"], {})) for column in row.columns]}
+
+
+def _price(given: Mapping[str, Any]) -> dict[str, Any]:
+    return {"cost": 1.0, "delayed": False} | {name: given.get(name) for name in PRICE if name not in ("cost", "delayed")} | dict(given)
