@@ -1,9 +1,12 @@
-"""A client in Python: sessions, decisions, models and the admin's calls. Needs httpx alone; docs/client.md has it by task.
+"""A client in Python: sessions, decisions, models, training and the admin's calls. Needs httpx alone; docs/client.md has it by task.
 
 problems    what keeps a call from its answer
 wire        sending, sending again, pages
 sessions    sessions from beginning to end or step by step, decisions with nothing kept
 models      models, keys, the log
+training    data sets, learners, jobs
+uploading   a table as it is sent
+events      what happens to a job, as it is heard
 """
 
 from service.client.client import Client

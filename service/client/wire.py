@@ -64,7 +64,7 @@ class Wire:
 
     def _json(self, method: str, path: str, body: Json | None = None, *, repeat: bool = True, **more: Any) -> Json:
         if body is not None:
-            more["content"] = json.dumps(body, allow_nan=False, default=_plain).encode()
+            more["content"] = json.dumps(body, allow_nan=False, default=plain).encode()
             more["headers"] = {"Content-Type": "application/json", **more.get("headers", {})}
         reply, _ = self._send(method, path, repeat, **more)
         check(reply)
@@ -149,7 +149,7 @@ def given(**values: Any) -> Json:
     return {name: value for name, value in values.items() if value is not None}
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """numpy's numbers, without numpy; mappings of any kind."""
     if isinstance(value, Mapping):
         return dict(value)
