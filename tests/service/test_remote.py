@@ -22,7 +22,7 @@ from service.client import Client
 from service.config import Settings
 from service.example import train_example
 from service.keyform import new_key, well_formed
-from service.remote import PAGE, DatabaseKeys, expiry
+from service.remote.keys import PAGE, DatabaseKeys, expiry
 from service.store.migrating import prepared
 from tests.databases import fresh_sqlite
 from tests.examples import clinic
