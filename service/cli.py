@@ -139,8 +139,13 @@ def _jobs_options(jobs: argparse.ArgumentParser) -> None:
     submitting.add_argument("--dataset", required=True, metavar="NAME")
     submitting.add_argument("--label", required=True, metavar="COLUMN", help="the column to predict")
     submitting.add_argument("--learner", default="budget-forest", metavar="NAME", help="default: budget-forest")
-    submitting.add_argument("--budget", type=float, help="the mean cost per case to stay within")
-    submitting.add_argument("--set", action="append", metavar="NAME=VALUE", help="a parameter of the learner; a list with commas is a grid")
+    submitting.add_argument("--budget", type=_amount, help="the mean cost per case to stay within")
+    submitting.add_argument(
+        "--set",
+        action="append",
+        metavar="NAME=VALUE",
+        help="a parameter of the learner; commas make a list (a, is a list of one); or JSON",
+    )
     submitting.add_argument("--costs", metavar="costs.csv", help="prices that win over the data set's")
     submitting.add_argument("--test-fraction", type=_fraction, metavar="F", help="rows kept to measure on (default 0.25)")
     submitting.add_argument("--seed", type=int, help="default: 0")
@@ -218,6 +223,13 @@ def _train_options(training: argparse.ArgumentParser) -> None:
     training.add_argument("--seed", type=int, default=0)
     training.add_argument("--jobs", type=int, default=-1, help="threads (default: all cores)")
     training.set_defaults(run=train)
+
+
+def _amount(text: str) -> float:
+    value = float(text)
+    if not 0 <= value < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text} is not a number from 0")
+    return value
 
 
 def _fraction(text: str) -> float:

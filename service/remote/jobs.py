@@ -40,7 +40,7 @@ def listing(options: argparse.Namespace) -> str:
         found = list(client.jobs(options.status))
     rows = [(j["id"], j["status"], j["dataset"], j["learner"], _percent(j), _model(j), when(j["created_at"])) for j in found]
     empty = "no such jobs" if options.status else "no jobs yet: submit one with frugal jobs submit --dataset NAME --label COLUMN"
-    return listed(options, found, ("id", "status", "data set", "learner", "done", "model", "submitted"), rows, empty)
+    return listed(options, found, ("id", "status", "data set", "learner", "progress", "model", "submitted"), rows, empty)
 
 
 def show(options: argparse.Namespace) -> str:

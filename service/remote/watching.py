@@ -38,7 +38,7 @@ class Watch:
     def __call__(self, event: Json) -> None:
         with self._lock:
             self._clock.set(event)
-            kind, fraction = event.get("phase", event["event"]), event.get("fraction", 0.0)
+            kind, fraction = str(event.get("phase", event["event"])), event.get("fraction", 0.0)
             if event["event"] in ("failed", "cancelled"):
                 fraction = self._fraction
             if "why" in event:
