@@ -1,5 +1,6 @@
 """Ensemble: flat node arrays, trees, votes; the one form that every learner ends in and everything serves."""
 
+import copy
 import json
 import math
 from collections import Counter
@@ -85,9 +86,7 @@ class Ensemble:
         parent = flat.check(schema, len(self.classes), vote)
         self.flat = flat.frozen()
         self.served = self._served(flat, parent)
-        used = np.zeros(len(schema), bool)
-        used[flat.feature[flat.feature >= 0]] = True
-        self.used = frozenset(name for name, wanted in zip(schema.names, used.tolist(), strict=True) if wanted)
+        self.used = used_names(flat, schema)
 
     @classmethod
     def of(
@@ -116,11 +115,31 @@ class Ensemble:
         """The same with its first trees only."""
         if not 1 <= trees <= len(self):
             raise ValueError(f"trees is {trees!r}: expected a number from 1 to {len(self)}")
+        if self.vote == "majority":
+            return self._first(trees)
         settings = {name: getattr(self, name) for name in ("vote", "order", "stop", "delayed", "penalties", "learner", "parameters")}
         return Ensemble(self.flat.prefix(trees), self.schema, self.costs, classes=self.classes, **settings)
 
+    def _first(self, trees: int) -> "Ensemble":
+        """A prefix that shares this one's arrays: under "majority" nothing that is derived of a node depends on the other trees."""
+        first = copy.copy(self)
+        first.metrics = {}
+        first.flat = self.flat.views(trees)
+        first.served = self.served._replace(
+            roots=self.served.roots[:trees],
+            weights=self.served.weights[:trees],
+            shares=self.served.shares[:trees],
+            trail=self.served.trail[: trees + 1],
+        )
+        first.used = used_names(first.flat, self.schema)
+        return first
+
     def with_settings(self, **changes: Any) -> "Ensemble":
         """The same trees asked or voted in another way: order, stop, vote, delayed, penalties, costs."""
+        if changes.keys() <= {"metrics"}:  # nothing that is served
+            same = copy.copy(self)
+            same.metrics = _plain(changes.get("metrics", self.metrics), "metrics")
+            return same
         names = ("vote", "order", "stop", "delayed", "penalties", "learner", "parameters", "metrics", "costs")
         settings = {name: getattr(self, name) for name in names} | changes
         costs = CostModel.of(settings.pop("costs"), self.schema.names)
@@ -179,6 +198,13 @@ class Ensemble:
             numeric=not self.schema.arity[flat.feature[flat.feature >= 0]].any(),
             trail=trail_starts(parent, flat.roots),
         )
+
+
+def used_names(flat: Flat, schema: Schema) -> frozenset[str]:
+    """The features that any tree asks for."""
+    used = np.zeros(len(schema), bool)
+    used[flat.feature[flat.feature >= 0]] = True
+    return frozenset(name for name, wanted in zip(schema.names, used.tolist(), strict=True) if wanted)
 
 
 def _classes(classes: Sequence[Label]) -> tuple[Label, ...]:

@@ -79,12 +79,16 @@ class Flat(NamedTuple):
         return parent
 
     def prefix(self, trees: int) -> "Flat":
-        """The arrays of the first trees."""
+        """Copies of the arrays of the first trees."""
+        return Flat(*(array.copy() for array in self.views(trees)))  # type: ignore[arg-type]
+
+    def views(self, trees: int) -> "Flat":
+        """The arrays of the first trees, shared."""
         nodes = int(self.roots[trees]) if trees < len(self.roots) else len(self.feature)
         entries = int(self.child_start[nodes])
         sizes = (nodes, nodes, nodes, nodes + 1, entries, nodes, nodes, trees, trees)
         arrays: list[NDArray[Any]] = list(self)
-        return Flat(*(array[:size].copy() for array, size in zip(arrays, sizes, strict=True)))
+        return Flat(*(array[:size] for array, size in zip(arrays, sizes, strict=True)))
 
     def own(self) -> "Flat":
         """Copies of the right types: nobody else can change them, and kernels are compiled for no others."""

@@ -4,16 +4,16 @@ import json
 import sys
 from pathlib import Path
 
-import numpy as np
-
-from models import Ask, BudgetForestClassifier, CostModel, Ensemble, decide
+from models import Ask, CostModel, Ensemble, decide
 from models.schema import Value
 from service.errors import ModelNotFound
 from service.reading import read_file
 from service.registry.versions import publish_ensemble, read_ensemble, resolve
 from service.store.audit import Actor
 from service.store.db import Database
-from service.training.measuring import measured
+from service.training.pricing import from_model
+from service.training.run import train
+from service.training.spec import Spec
 
 NAME = "heart"
 FOLDERS = (Path(__file__).parent.parent / "examples" / "heart", Path("examples") / "heart")
@@ -35,15 +35,15 @@ def train_example() -> Ensemble:
     folder = next((folder for folder in FOLDERS if (folder / "heart.csv").is_file()), None)
     if folder is None:
         raise ValueError("the heart example is not here: run this in a checkout, where there is examples/heart")
-    table = read_file(str(folder / "heart.csv"))
-    X, y = table.only([name for name in table.columns if name != "disease"]), table.labels("disease")
-    order = np.random.default_rng(0).permutation(len(y))
-    test, train = np.sort(order[: len(y) // 4]), np.sort(order[len(y) // 4 :])
-    forest = BudgetForestClassifier(
-        budget=60, costs=CostModel.from_csv(folder / "costs.csv"), alpha=[0, 2, 4, 8], random_state=0, n_jobs=-1
+    spec = Spec(
+        dataset=NAME,
+        label="disease",
+        learner="budget-forest",
+        params={"alpha": [0, 2, 4, 8]},
+        budget=60,
+        costs=from_model(CostModel.from_csv(folder / "costs.csv")),
     )
-    forest.fit(X.rows(train), y[train])
-    return measured(forest.ensemble_, X.rows(test), y[test])
+    return train(read_file(folder / "heart.csv"), spec).ensemble
 
 
 def curl_lines(database: Database, url: str) -> list[str]:

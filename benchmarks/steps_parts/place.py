@@ -137,7 +137,7 @@ def patients() -> list[dict[str, Any]]:
     table = read_file(str(ROOT / "examples" / "heart" / "heart.csv"))
     names = [name for name in table.columns if name != "disease"]
     columns = [table[name].tolist() for name in names]
-    return [{name: value for name, value in zip(names, row, strict=True) if value is not None} for row in zip(*columns, strict=True)]
+    return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
 def answers_of(ensemble: Ensemble, patient: dict[str, Any]) -> list[dict[str, Any]]:

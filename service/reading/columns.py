@@ -137,6 +137,11 @@ def numbers_column(name: str, numbers: NDArray[np.float64]) -> Column:
     return Column(name, NUMERIC, _small(numbers, missing, **span), (), missing, **span)
 
 
+def numeric_column(name: str, values: NDArray[Any], missing: int, low: float | None, high: float | None) -> Column:
+    """A column of numbers that are in their smallest type already."""
+    return Column(name, NUMERIC, values, (), missing, low, high)
+
+
 def words_column(name: str, categories: Sequence[str], codes: NDArray[Any]) -> Column:
     """A column of codes into words, -1 where missing; the words are put in order."""
     order = sorted(range(len(categories)), key=categories.__getitem__)

@@ -1,43 +1,74 @@
 """Bytes as they come, in pieces of any size, to a table; what they hold is told by how they begin."""
 
-import csv
-import gzip
-import io
 import os
-import zlib
+from typing import Protocol
 
-import numpy as np
+from service.reading import gzips
+from service.reading.columns import Columns
+from service.reading.csvs import CsvReader
+from service.reading.gzips import Gunzip
+from service.reading.limits import Limits, Rejected, too_many_bytes
 
-from service.reading.columns import Column, Columns, numbers_column, words_column
-from service.reading.limits import Limits, Rejected, too_many_bytes, too_many_categories, too_many_columns, too_many_rows
+PIECE = 1024 * 1024
+PARQUET, ZIP = b"PAR1", b"PK\x03\x04"
+# A person's own files on their own machine: only what memory could not hold anyway.
+LOCAL = Limits(bytes=2**40, rows=2**31 - 1, columns=2**16, categories=1_000_000, field=2**20)
+
+
+class Format(Protocol):
+    """One way to write a table."""
+
+    def feed(self, data: bytes | memoryview) -> None: ...
+    def finish(self) -> Columns: ...
+    def close(self) -> None: ...
 
 
 class Reader:
-    """Takes a file's bytes as they arrive and gives the table; Rejected as soon as it cannot be one."""
+    """Takes a file's bytes as they arrive and gives the table; Rejected as soon as it cannot be one.
+
+    Examples
+    --------
+    >>> with Reader() as reader:
+    ...     reader.feed(b"age,sex\\n63,fem")
+    ...     reader.feed(b"ale\\n,male\\n")
+    ...     table = reader.finish()
+    >>> table["age"].tolist(), table["sex"].tolist()
+    ([63.0, None], ['female', 'male'])
+    """
 
     def __init__(self, limits: Limits | None = None, folder: str | None = None) -> None:
-        self.limits = limits or Limits()
-        self.folder = folder
-        self._parts = bytearray()
+        self._limits = limits or Limits()
+        self._folder = folder
+        self._start = b""
+        self._gunzip: Gunzip | None = None
+        self._format: Format | None = None
+        self._bytes = 0
 
     def feed(self, data: bytes | memoryview) -> None:
-        self._parts += data
-        if len(self._parts) > self.limits.bytes:
-            raise too_many_bytes(self.limits.bytes)
+        """Take the next bytes, as many as there are; from one thread at a time."""
+        if self._gunzip is None and self._format is None:
+            self._start += bytes(data)
+            if len(self._start) < len(PARQUET):
+                return
+            data, self._start = self._start, b""
+            if data.startswith(gzips.MAGIC):
+                self._gunzip = Gunzip()
+        self._pass_on(data)
 
     def finish(self) -> Columns:
-        data = bytes(self._parts)
-        try:
-            if data.startswith(b"\x1f\x8b"):
-                data = gzip.decompress(data)
-            text = data.decode("utf-8-sig")
-            rows = [row for row in csv.reader(io.StringIO(text, newline=""), strict=True) if row]
-        except (csv.Error, ValueError, OSError, EOFError, zlib.error) as error:
-            raise Rejected(f"this cannot be read as CSV: {error}") from None
-        return _typed(rows, self.limits)
+        """The table, once all bytes are in."""
+        if self._gunzip is not None:
+            self._gunzip.finish()
+        if self._format is None:
+            self._take(self._start, last=True)
+        assert self._format is not None
+        return self._format.finish()
 
     def close(self) -> None:
-        self._parts.clear()
+        """Let go of threads and temporary files; may be called again."""
+        if self._format is not None:
+            self._format.close()
+        self._start = b""
 
     def __enter__(self) -> "Reader":
         return self
@@ -45,46 +76,42 @@ class Reader:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def _pass_on(self, data: bytes | memoryview) -> None:
+        if self._gunzip is None:
+            self._take(data)
+            return
+        for piece in self._gunzip.feed(data):
+            self._take(piece)
+
+    def _take(self, data: bytes | memoryview, last: bool = False) -> None:
+        """Unpacked bytes, within the limit."""
+        self._bytes += len(data)
+        if self._bytes > self._limits.bytes:
+            raise too_many_bytes(self._limits.bytes)
+        if self._format is None:
+            self._start += bytes(data)
+            if len(self._start) < len(PARQUET) and not last:
+                return
+            data, self._start = self._start, b""
+            self._format = self._chosen(data)
+        self._format.feed(data)
+
+    def _chosen(self, start: bytes) -> Format:
+        if self._gunzip is not None and start.startswith((gzips.MAGIC, PARQUET)):
+            raise Rejected("a gzip file that holds a gzip or Parquet file: send what is in it")
+        if start.startswith(ZIP):
+            raise Rejected("a zip file or a spreadsheet: save the table as CSV, and send that, gzipped or not")
+        if start.startswith(PARQUET):
+            raise Rejected("Parquet is not read yet: send CSV")
+        return CsvReader(self._limits)
+
 
 def read_file(path: str | os.PathLike[str], limits: Limits | None = None) -> Columns:
-    """The table in a file: CSV, gzipped CSV or Parquet."""
-    with Reader(limits) as reader, open(path, "rb") as file:
+    """The table in a file, CSV, gzipped CSV or Parquet; ValueError with the path and what is wrong."""
+    with Reader(limits or LOCAL) as reader, open(path, "rb") as file:
         try:
-            while part := file.read(1024 * 1024):
+            while part := file.read(PIECE):
                 reader.feed(part)
             return reader.finish()
         except Rejected as error:
             raise ValueError(f"{path}: {error}") from None
-
-
-def _typed(rows: list[list[str]], limits: Limits) -> Columns:
-    header = [name.strip() for name in rows[0]] if rows else []
-    if not header or not all(header):
-        raise Rejected("the first line must name every column", row=1)
-    if len(header) > limits.columns:
-        raise too_many_columns(limits.columns)
-    for i, name in enumerate(header):
-        if name in header[:i]:
-            raise Rejected(f"the column {name!r} is there more than once: give each a name of its own", row=1, column=name)
-    if len(rows) < 2:
-        raise Rejected("there are no rows below the first line")
-    if len(rows) - 1 > limits.rows:
-        raise too_many_rows(limits.rows)
-    for number, cells in enumerate(rows, 1):
-        if len(cells) != len(header):
-            raise Rejected(f"row {number:,} has {len(cells):,} cells, the first line {len(header):,}", row=number)
-    return Columns.of([_column(name, [row[i].strip() for row in rows[1:]], limits) for i, name in enumerate(header)])
-
-
-def _column(name: str, cells: list[str], limits: Limits) -> Column:
-    try:
-        numbers = np.array([float(cell) if cell else np.nan for cell in cells])
-        if not np.isinf(numbers).any():
-            return numbers_column(name, numbers)
-    except ValueError:
-        pass
-    words = sorted({cell for cell in cells if cell})
-    if len(words) > limits.categories:
-        raise too_many_categories(name, limits.categories)
-    code = {word: i for i, word in enumerate(words)}
-    return words_column(name, words, np.array([code.get(cell, -1) for cell in cells]))

@@ -18,14 +18,18 @@ ABANDONED = timedelta(days=1)  # staged, and no version came of it
 
 def stage(database: Database, data: bytes) -> UUID:
     """Store bytes that a version will point to, chunk by chunk, each in its own transaction."""
-    return stage_chunks(database, (data[start : start + CHUNK] for start in range(0, len(data), CHUNK)))
+    return stage_chunks(database, chunks(data))
 
 
-def stage_chunks(database: Database, chunks: Iterable[bytes]) -> UUID:
+def chunks(data: bytes) -> Iterator[bytes]:
+    return (data[start : start + CHUNK] for start in range(0, len(data), CHUNK))
+
+
+def stage_chunks(database: Database, pieces: Iterable[bytes]) -> UUID:
     """The same for bytes that come in pieces of at most `CHUNK`."""
     id, sha256, size = new_id(), hashlib.sha256(), 0
     database.write(partial(_execute, insert(archives).values(id=id, sha256="", size=0, created_at=now())))
-    for position, chunk in enumerate(chunks):
+    for position, chunk in enumerate(pieces):
         sha256.update(chunk)
         size += len(chunk)
         database.write(partial(_execute, insert(archive_chunks).values(archive_id=id, position=position, bytes=chunk)))

@@ -14,12 +14,12 @@ class Spec:
     dataset: str
     label: str
     learner: str
-    params: Mapping[str, Any]
-    budget: float | None  # the mean cost per case to stay within
-    costs: Mapping[str, Mapping[str, Any]]  # what is not here costs 1
-    penalties: Penalties | None
-    test_fraction: float
-    seed: int
+    params: Mapping[str, Any] = field(default_factory=dict)
+    budget: float | None = None  # the mean cost per case to stay within
+    costs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # what is not here costs 1
+    penalties: Penalties | None = None
+    test_fraction: float = 0.25
+    seed: int = 0
     publish: Mapping[str, str | None] = field(default_factory=dict)  # name, and alias or None
 
     def to_json(self) -> dict[str, Any]:

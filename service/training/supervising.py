@@ -10,7 +10,7 @@ import os
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -178,13 +178,19 @@ class Training:
         assert self.about is not None
         about = self.about
         self._insist(lambda: jobs.renew(self.database, self.claim, self.lease, self.progress, True))
-        staged: UUID = self._insist(lambda: archives.stage(self.database, archive))
+        staged: UUID = self._insist(lambda: archives.stage_chunks(self.database, self._while_beating(archives.chunks(archive))))
         try:
             version = self._insist(lambda: jobs.finish(self.database, self.claim, staged, about["about"], about["warnings"]))
             log.info("job %s published %s", self.claim.job.id, version)
         except LeaseLost:
             self._insist(lambda: self.database.write(lambda db: archives.drop(db, staged)))
             raise
+
+    def _while_beating(self, chunks: Iterable[bytes]) -> Iterator[bytes]:
+        """A large model takes its time to store: the lease must not run out over it."""
+        for chunk in chunks:
+            self._beat()
+            yield chunk
 
     def _again(self, why: str) -> None:
         log.warning("job %s: %s", self.claim.job.id, why)

@@ -1,0 +1,150 @@
+"""Blocks in their order to columns: what a column is, numbers or words, is known only when its last block is.
+
+A column that has been numbers and meets a word becomes words, all of them as they were written. Numbers are kept by value and by how they were
+written; only texts of oddly written ones (007, 1e5, more than 15 digits) are kept themselves, and only while there are no more of them than
+a column may have words: beyond that the column can only be numbers.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from models.kernels.parsing import CODED, WORD
+from service.reading.blocks import Block, Piece, resolved
+from service.reading.columns import Column, numbers_column, numeric_column, smallest, words_column
+from service.reading.limits import Limits, Rejected, named, too_many_categories, too_many_rows
+
+MOST_SPELLINGS = 10_000  # texts kept of a column's oddly written numbers
+
+
+class Gathered:
+    """The columns of the blocks so far."""
+
+    def __init__(self, names: list[str], limits: Limits) -> None:
+        self.names = names
+        self.limits = limits
+        self.rows = 0
+        self.keep = np.ones(len(names), np.uint8)  # what a block is told: whether texts of odd numbers are still wanted
+        self._pieces: list[list[Piece]] = [[] for _ in names]
+        self._words: list[dict[str, int] | None] = [None] * len(names)
+        self._odd: list[set[str]] = [set() for _ in names]
+        self._empty = np.zeros(len(names), np.int64)
+        self._low, self._high = np.full(len(names), np.inf), np.full(len(names), -np.inf)
+        self._whole, self._single = np.ones(len(names), np.bool_), np.ones(len(names), np.bool_)
+
+    def add(self, block: Block) -> None:
+        if self.rows + block.rows > self.limits.rows:
+            raise too_many_rows(self.limits.rows)
+        coded = set(np.unique(block.texts.columns).tolist())
+        for c, piece in enumerate(block.pieces):
+            if self._words[c] is not None or block.words[c]:
+                words = self._as_words(c, piece, block)
+                self._pieces[c].append(words)
+                continue
+            self._pieces[c].append(piece)
+            if c in coded:
+                self._remember(c, piece)
+        self._empty += block.empty
+        np.minimum(self._low, block.low, out=self._low)
+        np.maximum(self._high, block.high, out=self._high)
+        self._whole &= block.whole
+        self._single &= block.single
+        self.rows += block.rows
+
+    def _remember(self, c: int, piece: Piece) -> None:
+        """Count the spellings of odd numbers; too many, and the column's texts are let go."""
+        if self.keep[c] and piece.texts is not None:
+            self._odd[c].update(piece.texts.texts[e] for e in piece.texts.of(c))
+            if len(self._odd[c]) > min(MOST_SPELLINGS, self.limits.categories):
+                self.keep[c] = 0
+                self._odd[c] = set()
+                self._pieces[c] = [Piece(resolved(piece), None) for piece in self._pieces[c]]
+        elif piece.texts is not None:
+            self._pieces[c][-1] = Piece(resolved(piece), None)
+
+    def _as_words(self, c: int, piece: Piece, block: Block) -> Piece:
+        if self._words[c] is None:
+            self._words[c] = {}
+            self._refuse_lost(c, block)
+            self._pieces[c] = [self._coded(c, before) for before in self._pieces[c]]
+        return self._coded(c, piece)
+
+    def _refuse_lost(self, c: int, block: Block) -> None:
+        """A word in a column of which more spellings were seen than it may have words."""
+        if self.keep[c]:
+            return
+        piece = block.pieces[c]
+        assert piece.texts is not None
+        codes = np.where(piece.forms == CODED, piece.values, 0).astype(np.int64)
+        row = int(np.argmax((piece.forms == CODED) & (piece.texts.kinds[codes] == WORD))) + self.rows + 2
+        most = min(MOST_SPELLINGS, self.limits.categories)
+        raise Rejected(
+            f"the column {named(self.names[c])} has a word in row {row:,} after more than {most:,} different numbers: write numbers only, "
+            "and leave the cell empty where one is missing",
+            row=row,
+            column=self.names[c],
+            limit=most,
+        )
+
+    def _coded(self, c: int, piece: Piece) -> Piece:
+        """A piece as codes of words, -1 where there is none."""
+        codes = np.full(len(piece.values), -1, np.int32)
+        forms = piece.forms if isinstance(piece.forms, np.ndarray) else None
+        if piece.texts is not None:
+            mine = piece.texts.of(c)
+            code = np.empty(len(piece.texts.texts), np.int32)
+            code[mine] = [self._code(c, piece.texts.texts[e]) for e in mine]
+            coded = forms == CODED
+            codes[coded] = code[piece.values[coded].astype(np.int64)]
+        if forms is None:
+            plain = {piece.forms: ~np.isnan(piece.values)} if piece.forms is not None else {}
+        else:
+            plain = {form: forms == form for form in np.unique(forms).tolist() if form < CODED}
+        for form, which in plain.items():
+            # as whole numbers, bit by bit: 0 and -0 were written differently
+            bits, place = np.unique(piece.values[which].astype(np.float64).view(np.int64), return_inverse=True)
+            texts = [format(number, f".{form}f") for number in bits.view(np.float64).tolist()]
+            codes[which] = np.array([self._code(c, text) for text in texts], np.int32)[place]
+        words = self._words[c]
+        assert words is not None
+        return Piece(codes.astype(smallest(-1, len(words)), copy=False), None)
+
+    def _code(self, c: int, text: str) -> int:
+        words = self._words[c]
+        assert words is not None
+        code = words.setdefault(text, len(words))
+        if code >= self.limits.categories:
+            raise too_many_categories(self.names[c], self.limits.categories)
+        return code
+
+    def columns(self) -> list[Column]:
+        """All of them, once the last block is in; each lets go of its pieces."""
+        return [self._column(c) for c in range(len(self.names))]
+
+    def _column(self, c: int) -> Column:
+        pieces, self._pieces[c] = self._pieces[c], []
+        words = self._words[c]
+        if words is not None:
+            return words_column(self.names[c], list(words), _joined(pieces, np.dtype("i4")))
+        if any(piece.texts is not None or piece.forms is None for piece in pieces):
+            return numbers_column(self.names[c], _joined(pieces, np.dtype("f8")))
+        missing = int(self._empty[c])
+        if self._whole[c] and not missing:
+            kind = smallest(self._low[c], self._high[c])
+        else:
+            kind = np.dtype("f4") if self._single[c] else np.dtype("f8")
+        if kind.kind == "f" and not missing:
+            return numbers_column(self.names[c], _joined(pieces, np.dtype("f8")))
+        low, high = (float(self._low[c]), float(self._high[c])) if missing < self.rows else (None, None)
+        return numeric_column(self.names[c], _joined(pieces, kind), missing, low, high)
+
+
+def _joined(pieces: list[Piece], kind: np.dtype[Any]) -> NDArray[Any]:
+    whole = np.empty(sum(len(piece.values) for piece in pieces), kind)
+    end = len(whole)
+    while pieces:
+        piece = pieces.pop()
+        whole[end - len(piece.values) : end] = resolved(piece)
+        end -= len(piece.values)
+    return whole
