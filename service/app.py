@@ -103,7 +103,10 @@ def _sweep_failed(error: Exception) -> None:
 
 
 def _drain_before_stopping(app: FastAPI, seconds: float) -> None:
-    """On SIGTERM say for a while that this process is not ready, so that whoever balances the load sends it nothing more; then stop."""
+    """On SIGTERM say for a while that this process is not ready, so that whoever balances the load sends it nothing more; then stop.
+
+    Ctrl-C stops at once; streams of events, which would hold the server for as long as somebody watches, end with either.
+    """
     if threading.current_thread() is not threading.main_thread():
         return  # a test's server
     stop, loop = signal.getsignal(signal.SIGTERM), asyncio.get_running_loop()
@@ -113,4 +116,12 @@ def _drain_before_stopping(app: FastAPI, seconds: float) -> None:
         if callable(stop):
             loop.call_soon_threadsafe(loop.call_later, seconds, stop, number, frame)
 
+    interrupted = signal.getsignal(signal.SIGINT)
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        app.state.stopping = True
+        if callable(interrupted):
+            interrupted(number, frame)
+
     signal.signal(signal.SIGTERM, drain)
+    signal.signal(signal.SIGINT, interrupt)

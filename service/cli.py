@@ -1,6 +1,7 @@
 """The command `frugal`: messages for people, exit code 2 and one line for what they got wrong."""
 
 import argparse
+import importlib
 import sys
 import warnings
 from collections.abc import Callable, Sequence
@@ -12,6 +13,9 @@ from service.interview import ask
 from service.local import predict, show, train
 
 DATABASE = "sqlite:///FILE or postgresql://USER:PASSWORD@HOST/NAME (default: FRUGAL_DATABASE, or sqlite:///var/frugal.db)"
+
+SERVER = "the server (default: FRUGAL_URL, or http://127.0.0.1:8000)"
+PRICES = "a price list: feature,cost[,group,cost_in_group,delayed,unit,question]; what is not named costs 1"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -68,6 +72,8 @@ def _parser() -> argparse.ArgumentParser:
     migrating.set_defaults(run=_migrate)
     _keys_options(commands.add_parser("keys", help="make, list and revoke keys, on a server or on its database"))
     _models_options(commands.add_parser("models", help="list, publish, alias and retire a server's models"))
+    _datasets_options(commands.add_parser("datasets", help="store, list, show, price and delete tables on a server"))
+    _jobs_options(commands.add_parser("jobs", help="submit, watch, list and cancel trainings on a server"))
     return parser
 
 
@@ -83,10 +89,10 @@ def _keys_options(keys: argparse.ArgumentParser) -> None:
     for name, command in (("create", creating), ("list", listing), ("revoke", revoking)):
         _server_options(command, "the server (default: FRUGAL_URL; without either, the database itself)")
         command.add_argument("--database", metavar="URL", help=DATABASE)
-        command.set_defaults(run=_remote(f"keys_{name}"))
+        command.set_defaults(run=_remote("keys", name))
     new = commands.add_parser("new", help="print a fresh key for FRUGAL_ADMIN_KEY; nothing is stored")
     new.add_argument("--json", action="store_true", help="JSON for programs")
-    new.set_defaults(run=_remote("keys_new"))
+    new.set_defaults(run=_remote("keys", "new"))
 
 
 def _models_options(models: argparse.ArgumentParser) -> None:
@@ -104,8 +110,60 @@ def _models_options(models: argparse.ArgumentParser) -> None:
     retiring.add_argument("name", metavar="NAME")
     retiring.add_argument("version", type=int, metavar="VERSION")
     for name, command in (("list", listing), ("push", pushing), ("alias", naming), ("retire", retiring)):
-        _server_options(command, "the server (default: FRUGAL_URL, or http://127.0.0.1:8000)")
-        command.set_defaults(run=_remote(f"models_{name}"))
+        _server_options(command, SERVER)
+        command.set_defaults(run=_remote("models", name))
+
+
+def _datasets_options(datasets: argparse.ArgumentParser) -> None:
+    commands = datasets.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    pushing = commands.add_parser("push", help="store a table: CSV with a header line, gzipped CSV or Parquet")
+    pushing.add_argument("name", metavar="NAME")
+    pushing.add_argument("file", metavar="FILE")
+    pushing.add_argument("--costs", metavar="costs.csv", help=PRICES)
+    listing = commands.add_parser("list", help="names with their sizes")
+    showing = commands.add_parser("show", help="columns with their values and prices")
+    pricing = commands.add_parser("price", help="other prices, for the jobs that come")
+    deleting = commands.add_parser("delete", help="delete a table; models that were trained on it stay")
+    for command in (showing, pricing, deleting):
+        command.add_argument("name", metavar="NAME")
+    pricing.add_argument("file", metavar="costs.csv", help=PRICES)
+    named = (("push", pushing), ("list", listing), ("show", showing), ("price", pricing), ("delete", deleting))
+    for name, command in named:
+        _server_options(command, SERVER)
+        command.set_defaults(run=_remote("datasets", name))
+
+
+def _jobs_options(jobs: argparse.ArgumentParser) -> None:
+    commands = jobs.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    submitting = commands.add_parser("submit", help="queue a training on a data set")
+    submitting.add_argument("--dataset", required=True, metavar="NAME")
+    submitting.add_argument("--label", required=True, metavar="COLUMN", help="the column to predict")
+    submitting.add_argument("--learner", default="budget-forest", metavar="NAME", help="default: budget-forest")
+    submitting.add_argument("--budget", type=_amount, help="the mean cost per case to stay within")
+    submitting.add_argument(
+        "--set",
+        action="append",
+        metavar="NAME=VALUE",
+        help="a parameter of the learner; commas make a list (a, is a list of one); or JSON",
+    )
+    submitting.add_argument("--costs", metavar="costs.csv", help="prices that win over the data set's")
+    submitting.add_argument("--test-fraction", type=_fraction, metavar="F", help="rows kept to measure on (default 0.25)")
+    submitting.add_argument("--seed", type=int, help="default: 0")
+    submitting.add_argument("--publish", metavar="NAME", help="the model's name (default: the data set's)")
+    submitting.add_argument("--alias", metavar="ALIAS", help="let this alias stand for the new version")
+    submitting.add_argument("--watch", action="store_true", help="show how it goes, to its end")
+    listing = commands.add_parser("list", help="all jobs, newest first")
+    listing.add_argument("--status", choices=("queued", "running", "done", "failed", "cancelled"))
+    showing = commands.add_parser("show", help="what a job was asked for and what came of it")
+    watching = commands.add_parser("watch", help="show how a job goes, to its end; Ctrl-C stops watching, not the job")
+    cancelling = commands.add_parser("cancel", help="end a job that waits or runs; nothing is published")
+    for command in (showing, watching, cancelling):
+        command.add_argument("id", metavar="ID")
+    learners = commands.add_parser("learners", help="what can be trained: parameters with their defaults")
+    named = (("submit", submitting), ("list", listing), ("show", showing), ("watch", watching), ("cancel", cancelling))
+    for name, command in (*named, ("learners", learners)):
+        _server_options(command, SERVER)
+        command.set_defaults(run=_remote("jobs", name))
 
 
 def _server_options(command: argparse.ArgumentParser, url: str) -> None:
@@ -114,20 +172,19 @@ def _server_options(command: argparse.ArgumentParser, url: str) -> None:
     command.add_argument("--json", action="store_true", help="JSON for programs")
 
 
-def _remote(name: str) -> Callable[[argparse.Namespace], str]:
+def _remote(module: str, name: str) -> Callable[[argparse.Namespace], str]:
     """A command of service.remote, imported when it is called: httpx is not for those who train."""
 
     def run(options: argparse.Namespace) -> str:
-        from service import remote
-
-        command: Callable[[argparse.Namespace], str] = getattr(remote, name)
+        found = importlib.import_module(f"service.remote.{module}")
+        command: Callable[[argparse.Namespace], str] = getattr(found, "listing" if name == "list" else name)
         return command(options)
 
     return run
 
 
 def _ask(options: argparse.Namespace) -> str:
-    return _remote("ask")(options) if options.url else ask(options)
+    return _remote("asking", "ask")(options) if options.url else ask(options)
 
 
 def _serve(options: argparse.Namespace) -> str:
@@ -166,6 +223,13 @@ def _train_options(training: argparse.ArgumentParser) -> None:
     training.add_argument("--seed", type=int, default=0)
     training.add_argument("--jobs", type=int, default=-1, help="threads (default: all cores)")
     training.set_defaults(run=train)
+
+
+def _amount(text: str) -> float:
+    value = float(text)
+    if not 0 <= value < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text} is not a number from 0")
+    return value
 
 
 def _fraction(text: str) -> float:

@@ -15,7 +15,9 @@ from models.costs import CostModel
 from models.curves import Point, plot
 from models.learners import LEARNERS
 from models.table import read_table
+from service.parameters import parse_value
 from service.reading import read_file
+from service.reporting import drawn, report
 from service.training.measuring import measured
 
 OWN = ("costs", "categorical", "n_jobs", "random_state", "budget")  # parameters that have options of their own
@@ -38,14 +40,13 @@ def train(options: argparse.Namespace) -> str:
     ensemble: Ensemble = learner.ensemble_
     if bar:
         print(file=sys.stderr)
-    report = "no rows held out to measure on"
     if held:
         ensemble = measured(ensemble, X.rows(test), labels[test], options.jobs)
-        report = _report(ensemble)
     if held and options.plot:
         _plot(ensemble, options)
     dump(ensemble, options.out)
-    return f"{report}\n\nwritten to {options.out}"
+    paid = {price.feature: price.cost for price in ensemble.costs.prices}
+    return f"{report(len(ensemble), ensemble.metrics, paid)}\n\nwritten to {options.out}"
 
 
 def _learner(options: argparse.Namespace, costs: CostModel | None) -> Any:
@@ -61,17 +62,8 @@ def _learner(options: argparse.Namespace, costs: CostModel | None) -> Any:
         if not equals or name not in known or name in OWN:
             allowed = ", ".join(name for name in known if name not in OWN)
             raise ValueError(f"--set {given}: expected NAME=VALUE, where {options.learner} knows {allowed}")
-        settings[name] = [_value(part) for part in text.split(",")] if "," in text else _value(text)
+        settings[name] = parse_value(text)
     return kind(**settings)
-
-
-def _value(text: str) -> Any:
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return {"none": None, "true": True, "false": False}.get(text.lower(), text)
 
 
 def _bar(options: argparse.Namespace, most: int) -> Callable[[float, int, float], None] | None:
@@ -80,28 +72,10 @@ def _bar(options: argparse.Namespace, most: int) -> Callable[[float, int, float]
         return None
 
     def show(alpha: float, trees: int, cost: float) -> None:
-        done = "#" * round(24 * trees / most)
         spent = "" if cost != cost else f", mean cost {cost:,.2f}" + (f" of {options.budget:,.2f}" if options.budget is not None else "")
-        print(f"\r[{done:24}] {trees}/{most} trees, alpha {alpha:g}{spent}   ", end="", file=sys.stderr, flush=True)
+        print(f"\r{drawn(trees / most)} {trees}/{most} trees, alpha {alpha:g}{spent}   ", end="", file=sys.stderr, flush=True)
 
     return show
-
-
-def _report(ensemble: Ensemble) -> str:
-    found = ensemble.metrics
-    most = sorted(found["feature_use"].items(), key=lambda item: -item[1])[:8]
-    return "\n".join(
-        [
-            f"{len(ensemble)} trees, measured on {found['rows']:,} rows the learner never saw",
-            "",
-            f"  error        {found['error']:.4f}   (always the commonest class: {found['commonest_class_error']:.4f})",
-            f"  mean cost    {found['mean_cost']:,.2f}",
-            f"  max cost     {found['max_cost']:,.2f}   (everything: {found['cost_of_everything']:,.2f})",
-            "",
-            "  asked of     feature                    cost",
-            *(f"  {100 * share:7.1f} %    {name:24} {ensemble.costs[name].cost:>8,.2f}" for name, share in most),
-        ]
-    )
 
 
 def _plot(ensemble: Ensemble, options: argparse.Namespace) -> None:

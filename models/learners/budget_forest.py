@@ -91,7 +91,7 @@ class BudgetForestClassifier(GreedyLearner):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, *, progress: Progress | None = None) -> Self:
-        """Grow the forest; `progress` is told alpha, the number of trees and their mean held-out cost after each."""
+        """Grow the forest; `progress` is told alpha, the number of trees and their mean held-out cost after each (nan: not measured)."""
         if isinstance(self.max_trees, bool) or not isinstance(self.max_trees, (int, np.integer)) or self.max_trees < 1:
             raise ValueError(f"max_trees is {self.max_trees!r}: expected a whole number of at least 1")
         limit = None if self.budget is None else money(millionths(self.budget, "the budget"))
@@ -118,7 +118,7 @@ class BudgetForestClassifier(GreedyLearner):
         trees: list[Tree] = []
         grower = self._grower(prepared, rows, alpha, bootstrap=True)
         error, cost = np.nan, np.nan
-        if held_out is not None:
+        if held_out is not None and limit is not None:  # without one every tree is kept, and the last is measured
             error, cost = self._measure([Leaf(rows.counts().tolist())], prepared, held_out, "majority")
         for tree in grower.trees(int(self.max_trees), threads(self.n_jobs)):
             last = len(trees) + 1 == self.max_trees

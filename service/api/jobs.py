@@ -186,7 +186,8 @@ async def cancel(id: str, caller: Caller, database: TheDatabase, body: Strict | 
 @router.get(
     "/training-jobs/{id}/events",
     response_class=StreamingResponse,
-    responses=documented(InvalidRequest, JobNotFound) | {200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}},
+    responses=documented(InvalidRequest, JobNotFound)
+    | {200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}, 204: {"description": "the job is over and all was told"}},
 )
 async def events(
     id: str,
@@ -197,7 +198,10 @@ async def events(
 ) -> Response:
     """Server-sent events from the first, or after `Last-Event-ID`: queued, running, progress, and at the end done, failed or cancelled."""
     row = await in_thread(jobs.read, database, _id(id))
-    stream = told(request, database, row.id, int(last_event_id or 0))
+    after = min(int(last_event_id or 0), row.events)
+    if row.status in OVER and after == row.events:
+        return Response(status_code=204)  # all was told: a browser's EventSource then comes no more
+    stream = told(request, database, row.id, after)
     return StreamingResponse(stream, media_type="text/event-stream", headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"})
 
 

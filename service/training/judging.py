@@ -31,6 +31,8 @@ def judged(asked: Spec, columns: Sequence[Mapping[str, Any]], dataset_costs: Cos
         if name not in features:
             raise InvalidRequest(f"params.categorical: the data set has no feature {shown(name)}.")
     check_penalties(asked, columns)
+    if asked.label in asked.costs:
+        raise InvalidRequest(f"costs: {shown(asked.label)} is the label, which is never bought; leave it out.")
     over = {name: price for name, price in dataset_costs.items() if name != asked.label}
     costs = checked_costs(over | checked_costs(asked.costs, features), features)
     return replace(asked, params=params, costs=costs)

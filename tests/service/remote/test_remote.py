@@ -22,20 +22,14 @@ from service.client import Client
 from service.config import Settings
 from service.example import train_example
 from service.keyform import new_key, well_formed
-from service.remote import PAGE, DatabaseKeys, expiry
+from service.remote.keys import PAGE, DatabaseKeys, expiry
 from service.store.migrating import prepared
 from tests.databases import fresh_sqlite
 from tests.examples import clinic
 from tests.serving import serving
 
 ADMIN = new_key()
-ROOT = Path(__file__).parents[2]
-
-
-@pytest.fixture(autouse=True)
-def _bare_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("FRUGAL_URL", "FRUGAL_KEY", "FRUGAL_DATABASE"):
-        monkeypatch.delenv(name, raising=False)
+ROOT = Path(__file__).parents[3]
 
 
 @pytest.fixture
@@ -55,34 +49,6 @@ def keyed(tmp_path: Path) -> Iterator[str]:
 def file(tmp_path: Path) -> Path:
     dump(clinic(), tmp_path / "clinic.safetensors")
     return tmp_path / "clinic.safetensors"
-
-
-@pytest.fixture
-def frugal(capsys: pytest.CaptureFixture[str]):
-    """A command that must go well; gives what it prints."""
-
-    def run(*arguments: object) -> str:
-        code = main([str(argument) for argument in arguments])
-        out, err = capsys.readouterr()
-        assert (code, err) == (0, "")
-        return out
-
-    return run
-
-
-@pytest.fixture
-def refused(capsys: pytest.CaptureFixture[str]):
-    """A command that must be refused; gives its one line."""
-
-    def run(*arguments: object) -> str:
-        code = main([str(argument) for argument in arguments])
-        out, err = capsys.readouterr()
-        assert (code, out) == (2, "")
-        assert err.startswith("frugal: ")
-        assert err.count("\n") == 1
-        return err
-
-    return run
 
 
 # Keys
@@ -283,22 +249,33 @@ def test_the_example_holds_a_session(heart):
     assert re.search(r"(absent|present) \(\d+ %\), reason: \w+\nspent \d+\.\d\d of 60\.00; session ", done.stdout)
 
 
-def blocks(language: str) -> list[str]:
-    return re.findall(rf"```{language}\n(.*?)```", (ROOT / "docs" / "client.md").read_text(), re.DOTALL)
+def blocks(page: str, language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", (ROOT / "docs" / page).read_text(), re.DOTALL)
+
+
+def run_blocks(page: str, url: str) -> dict[str, Any]:
+    """Run the Python of a page against another server than its own; gives what it has defined."""
+    names: dict[str, Any] = {}
+    for block in blocks(page, "python"):
+        exec(block.replace("http://127.0.0.1:8000", url), names)
+    return names
+
+
+def commands(page: str) -> list[list[str]]:
+    """The lines of a page that call `frugal`, each of which the command line takes."""
+    joined = [line for block in blocks(page, "sh") for line in block.replace("\\\n", " ").splitlines()]
+    found = [words for words in (shlex.split(line, comments=True) for line in joined) if words and words[0] == "frugal"]
+    for words in found:
+        assert callable(_parser().parse_args(words[1:]).run)
+    return found
 
 
 def test_the_python_of_the_page_runs(heart, capsys):
-    names: dict[str, Any] = {}
-    for block in blocks("python"):
-        exec(block.replace("http://127.0.0.1:8000", heart), names)
-        assert names["session"]["status"] == "done"
+    names = run_blocks("client.md", heart)
+    assert names["session"]["status"] == "done"
     names["client"].close()
     assert "404 model-not-found" in capsys.readouterr().out
 
 
 def test_the_commands_of_the_page_are_commands():
-    lines = [shlex.split(line, comments=True) for block in blocks("sh") for line in block.splitlines()]
-    assert len(lines) > 10
-    for line in lines:
-        assert line[0] == "frugal"
-        assert callable(_parser().parse_args(line[1:]).run)
+    assert len(commands("client.md")) > 10

@@ -3,10 +3,8 @@
 import socket
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 
@@ -20,6 +18,7 @@ from service.config import Settings
 from service.keyform import new_key
 from tests.databases import fresh_sqlite
 from tests.examples import clinic, wide
+from tests.service.client.wires import Relay, quick, relayed, scripted
 from tests.serving import serving
 
 GRAVE = {"fever": "yes", "sugar": 120, "scan": "dark"}
@@ -30,14 +29,6 @@ ADMIN = new_key()
 def client(shared_client: httpx.Client) -> Iterator[Client]:
     """A client of the shared clinic; waiting takes no time, and is noted in `waits`."""
     with quick(shared_client) as client:
-        yield client
-
-
-@contextmanager
-def quick(server: httpx.Client, key: str | None = None, url: str | None = None) -> Iterator[Client]:
-    with Client(url or str(server.base_url), key) as client:
-        client.waits = []  # type: ignore[attr-defined]
-        client._sleep = client.waits.append  # type: ignore[attr-defined]
         yield client
 
 
@@ -196,48 +187,10 @@ def test_admins_make_and_revoke_keys(tmp_path):
 # Replies that are lost
 
 
-class Relay:
-    """A wire to the server that hands on requests and keeps the next `lose` replies to itself, after the server has given them."""
-
-    def __init__(self, upstream: httpx.URL) -> None:
-        self.upstream = (upstream.host, upstream.port)
-        self.lose = self.lost = 0
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        self.url = f"http://127.0.0.1:{self.listener.getsockname()[1]}"
-        threading.Thread(target=self._accept, daemon=True).start()
-
-    def _accept(self) -> None:
-        while True:
-            try:
-                near, _ = self.listener.accept()
-            except OSError:
-                return
-            far = socket.create_connection(self.upstream)
-            threading.Thread(target=self._pump, args=(near, far, lambda: False), daemon=True).start()
-            threading.Thread(target=self._pump, args=(far, near, self._loses), daemon=True).start()
-
-    def _loses(self) -> bool:
-        if not self.lose:
-            return False
-        self.lose, self.lost = self.lose - 1, self.lost + 1
-        return True
-
-    def _pump(self, source: socket.socket, sink: socket.socket, loses: Callable[[], bool]) -> None:
-        with suppress(OSError):
-            while (data := source.recv(1 << 16)) and not loses():
-                sink.sendall(data)
-        for end in (source, sink):
-            with suppress(OSError):
-                end.shutdown(socket.SHUT_RDWR)
-        source.close()
-
-
 @pytest.fixture
 def relay(shared_client: httpx.Client) -> Iterator[Relay]:
-    relay = Relay(shared_client.base_url)
-    yield relay
-    relay.listener.shutdown(socket.SHUT_RDWR)  # wakes the thread that accepts
-    relay.listener.close()
+    with relayed(shared_client.base_url) as relay:
+        yield relay
 
 
 def test_a_lost_reply_is_sent_again_and_charged_once(shared_client, relay):
@@ -306,27 +259,6 @@ def test_retry_after_is_honoured(tmp_path):
                 assert list(client.models()) == []
         assert waits
         assert all(1 <= wait <= 1.1 for wait in waits)
-
-
-@contextmanager
-def scripted(*replies: str) -> Iterator[str]:
-    """A server that says these lines, one reply per connection."""
-    listener = socket.create_server(("127.0.0.1", 0))
-
-    def speak() -> None:
-        for reply in replies:
-            head, _, body = reply.partition("\n\n")
-            connection, _ = listener.accept()
-            with connection:
-                connection.recv(1 << 16)
-                lines = "".join(f"{line}\r\n" for line in [*head.split("\n"), f"Content-Length: {len(body)}", "Connection: close"])
-                connection.sendall(f"HTTP/1.1 {lines}\r\n{body}".encode())
-
-    thread = threading.Thread(target=speak, daemon=True)
-    thread.start()
-    yield f"http://127.0.0.1:{listener.getsockname()[1]}"
-    thread.join(10)
-    listener.close()
 
 
 def test_a_time_to_come_back_is_waited_for():

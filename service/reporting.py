@@ -1,0 +1,36 @@
+"""What a training came to, in words for a terminal: the same for `frugal train` and for a job on a server."""
+
+from collections.abc import Mapping
+from typing import Any
+
+WIDTH = 24  # letters of a bar
+
+
+def report(trees: int, metrics: Mapping[str, Any], costs: Mapping[str, float]) -> str:
+    """Error, cost and the features most asked for, on rows that the learner never saw."""
+    if "rows" not in metrics:
+        return "no rows held out to measure on"
+    most = sorted(metrics["feature_use"].items(), key=lambda item: -item[1])[:8]
+    return "\n".join(
+        [
+            f"{trees} trees, measured on {metrics['rows']:,} rows the learner never saw",
+            "",
+            f"  error        {metrics['error']:.4f}   (always the commonest class: {metrics['commonest_class_error']:.4f})",
+            f"  mean cost    {metrics['mean_cost']:,.2f}",
+            f"  max cost     {metrics['max_cost']:,.2f}   (everything: {metrics['cost_of_everything']:,.2f})",
+            "",
+            "  asked of     feature                    cost",
+            *(f"  {100 * share:7.1f} %    {name:24} {costs[name]:>8,.2f}" for name, share in most),
+        ]
+    )
+
+
+def drawn(fraction: float) -> str:
+    """A bar.
+
+    Examples
+    --------
+    >>> drawn(0.25)
+    '[######                  ]'
+    """
+    return f"[{'#' * round(WIDTH * fraction):{WIDTH}}]"

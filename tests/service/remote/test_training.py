@@ -1,0 +1,275 @@
+"""`frugal datasets` and `frugal jobs` as they are typed, against a real server that really trains."""
+
+import io
+import json
+import os
+import pty
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from service.cli import main
+from service.client import Client
+from service.config import Settings
+from service.remote.watching import Watch
+from tests.databases import fresh_sqlite
+from tests.service.remote.test_remote import commands, run_blocks
+from tests.serving import serving
+
+ROOT = Path(__file__).parents[3]
+HEART, COSTS = ROOT / "examples" / "heart" / "heart.csv", ROOT / "examples" / "heart" / "costs.csv"
+LONG = ("--set", "max_trees=1000", "--set", "alpha=0,1,2,3,4,5,6,7,8")  # about ten seconds, unless it is cancelled
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with fresh_sqlite(tmp_path_factory.mktemp("training")) as database, serving(Settings(database=database)) as server:
+        yield str(server.base_url)
+        server.app.state.stopping = True
+
+
+@pytest.fixture
+def heart(server: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The address of a server with the heart table and its prices."""
+    monkeypatch.setenv("FRUGAL_URL", server)
+    assert main(["datasets", "push", "heart", str(HEART), "--costs", str(COSTS), "--json"]) == 0
+    return server
+
+
+@pytest.fixture(autouse=True)
+def _quiet(heart: str, capsys: pytest.CaptureFixture[str]) -> None:
+    capsys.readouterr()
+
+
+# Data sets
+
+
+def test_tables_from_pushing_to_deleting(frugal, refused, tmp_path):
+    said = frugal("datasets", "push", "copy", HEART)
+    assert said == "stored copy, 303 rows of 14 columns: train with frugal jobs submit --dataset copy --label COLUMN\n"
+    assert frugal("datasets", "push", "copy", HEART) == said
+    heads, *rows = frugal("datasets", "list").splitlines()
+    assert heads.split() == ["name", "rows", "columns", "bytes", "owner", "stored"]
+    assert [row.split()[:4] for row in rows] == [["copy", "303", "14", "24,651"], ["heart", "303", "14", "24,651"]]
+    assert re.search(
+        r"thal +categorical +2 +3 +fixed_defect normal reversible_defect +102.90 +1.00 +stress", frugal("datasets", "show", "heart")
+    )
+    assert re.search(r"age +numeric +0 +41 +29 to 77 +1.00\n", frugal("datasets", "show", "copy"))
+    (tmp_path / "costs.csv").write_text("feature,cost\nage,7.5\n")
+    assert "copy has these prices for the jobs that come" in frugal("datasets", "price", "copy", tmp_path / "costs.csv")
+    assert json.loads(frugal("datasets", "show", "copy", "--json"))["columns"][0]["cost"] == 7.5
+    assert frugal("datasets", "delete", "copy") == "deleted copy; models that were trained on it stay\n"
+    assert "There is no data set of this name: frugal datasets list shows what there is." in refused("datasets", "show", "copy")
+    assert [found["name"] for found in json.loads(frugal("datasets", "list", "--json"))["items"]] == ["heart"]
+
+
+def test_what_is_wrong_with_a_table_is_one_line(refused, tmp_path):
+    odd = tmp_path / "odd.csv"
+    odd.write_text("feature,cost\nage,1\nfoot,2\n")
+    assert "costs: the data set has no column 'foot'; leave it out, or correct its name." in refused(
+        "datasets", "push", "new", HEART, "--costs", odd
+    )
+    assert "There is another data set called heart: choose another name, or delete that one first." in refused(
+        "datasets", "push", "heart", COSTS
+    )
+    assert "A name has 1 to 64 lower case letters" in refused("datasets", "push", "My Table", HEART)
+    assert "none.csv: No such file or directory" in refused("datasets", "push", "new", "none.csv")
+    assert f"{tmp_path}: Is a directory" in refused("datasets", "push", "new", tmp_path)
+    (tmp_path / "short.csv").write_text("a,b\n1,2\n3\n")
+    assert "Row 3 has 1 cell" in refused("datasets", "push", "new", tmp_path / "short.csv")
+
+
+# Jobs
+
+
+def test_a_watched_job_reports_as_training_here_does(capsys, frugal, tmp_path):
+    settings = ("--label", "disease", "--budget", "60", "--set", "alpha=0,4", "--set", "max_trees=6", "--seed", "1")
+    here = frugal("train", "--data", HEART, "--costs", COSTS, *settings, "--out", tmp_path / "m.safetensors")
+    assert main(["jobs", "submit", "--dataset", "heart", *settings, "--publish", "ward", "--alias", "live", "--watch"]) == 0
+    out, err = capsys.readouterr()
+    assert out == here.replace(f"written to {tmp_path / 'm.safetensors'}", "published ward:1 as ward@live")
+    first, *lines = err.splitlines()
+    assert re.fullmatch(r"frugal: job [0-9a-f-]{36}", first)
+    assert all(re.fullmatch(r"\d+:\d\d  [ \d]{3} %  [\w ,.]+", line) for line in lines)
+    assert "waiting for a worker" in lines[0]
+    assert re.search(r"100 %  done, 6 trees, mean cost \d", lines[-1])
+    id = first.split()[-1]
+    shown = frugal("jobs", "show", id)
+    assert out.split("\n\npublished")[0] in shown
+    assert re.search(r"learner +budget-forest alpha=\[0.0, 4.0\] max_trees=6\n", shown)
+    assert re.search(rf"{id}  done +heart +budget-forest +ward:1 as ward@live", frugal("jobs", "list"))
+
+
+def test_a_job_is_submitted_listed_watched_and_cancelled(frugal, refused, capsys):
+    said = frugal("jobs", "submit", "--dataset", "heart", "--label", "disease", *LONG)
+    id = re.fullmatch(r"job (\S+) is queued: see it with frugal jobs watch \1\n", said)[1]
+    assert "A job that is queued or running needs this data set" in refused("datasets", "delete", "heart")
+    assert frugal("jobs", "cancel", id) == f"job {id} is cancelled: nothing is published\n"
+    assert json.loads(frugal("jobs", "list", "--status", "cancelled", "--json"))["items"][0]["id"] == id
+    assert frugal("jobs", "list", "--status", "running") == "no such jobs\n"
+    assert main(["jobs", "watch", id]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.endswith("frugal: the job was cancelled: nothing is published\n")
+    done = json.loads(frugal("jobs", "submit", "--dataset", "heart", "--label", "disease", "--set", "max_trees=6", "--json"))["id"]
+    assert main(["jobs", "watch", done, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["status"] == "done"
+    assert "The job is done: there is nothing left to cancel." in refused("jobs", "cancel", done)
+
+
+def test_a_job_that_failed_ends_with_its_sentence(capsys):
+    assert main(["jobs", "submit", "--dataset", "heart", "--label", "disease", "--test-fraction", "0.999", "--watch", "--json"]) == 2
+    out, err = capsys.readouterr()
+    assert json.loads(out)["status"] == "failed"
+    assert "have one label only: use more rows, or a smaller test_fraction" in err.splitlines()[-1]
+
+
+def test_what_a_learner_warned_of_is_told(capsys):
+    arguments = ["--dataset", "heart", "--label", "disease", "--budget", "0.5", "--set", "max_trees=2", "--publish", "tiny", "--watch"]
+    assert main(["jobs", "submit", *arguments]) == 0
+    out, err = capsys.readouterr()
+    assert "max cost     0.00" in out
+    assert "frugal: no tree fits the budget of 0.5 per case" in err
+
+
+def test_learners_are_listed_with_their_defaults(frugal):
+    said = frugal("jobs", "learners")
+    assert "budget-forest: a random forest" in said
+    assert re.search(r"  max_trees +40 +trees at most", said)
+    assert "takes no budget" in said
+    assert {learner["name"] for learner in json.loads(frugal("jobs", "learners", "--json"))["items"]} >= {"budget-forest", "greedy-tree"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (["--dataset", "hart"], "There is no data set of this name: frugal datasets list shows what there is."),
+        (["--label", "illness"], "label: the data set has no column 'illness'; its columns are 'age', 'sex'"),
+        (["--learner", "oracle"], "learner: there is none of this name; the learners are budget-forest"),
+        (["--learner", "greedy-tree", "--budget", "3"], "budget: greedy-tree takes none; leave it out, or use budget-forest."),
+        (["--set", "depth=3"], "params: budget-forest has no parameter of this name; it knows impurity, alpha"),
+        (["--set", "alpha=-1"], "params.alpha: Input should be greater than or equal to 0"),
+        (["--set", "alpha"], "--set alpha: expected NAME=VALUE; frugal jobs learners shows the names"),
+        (["--set", "terms=[[1,"], "[[1, begins like JSON and is none"),
+        (["--publish", "My Model"], "A name has 1 to 64 lower case letters"),
+        (["--costs", "none.csv"], "none.csv: No such file or directory"),
+    ],
+)
+def test_what_is_wrong_with_a_job_is_one_line(refused, changes, message):
+    assert message in refused("jobs", "submit", "--dataset", "heart", "--label", "disease", *changes)
+
+
+def test_a_price_of_the_label_is_told_as_such(refused, tmp_path):
+    (tmp_path / "costs.csv").write_text("feature,cost\nage,1\ndisease,2\n")
+    said = refused("jobs", "submit", "--dataset", "heart", "--label", "disease", "--costs", tmp_path / "costs.csv")
+    assert said == "frugal: costs: 'disease' is the label, which is never bought; leave it out.\n"
+
+
+@pytest.mark.parametrize("wrong", ["nan", "inf", "-1", "much"])
+def test_a_budget_is_a_number(capsys, wrong):
+    with pytest.raises(SystemExit):
+        main(["jobs", "submit", "--dataset", "heart", "--label", "disease", "--budget", wrong])
+    assert "argument --budget" in capsys.readouterr().err
+
+
+def test_an_id_that_is_none_is_told(refused):
+    for command in ("show", "watch", "cancel"):
+        assert "There is no job with this id: frugal jobs list shows what there is." in refused("jobs", command, "seven")
+
+
+# On a terminal
+
+
+class Terminal:
+    """A command whose stderr is a terminal of so many columns."""
+
+    def __init__(self, heart: str, *arguments: object) -> None:
+        self.near, side = pty.openpty()
+        command = [sys.executable, "-m", "service.cli", *map(str, arguments), "--url", heart]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=side, text=True, cwd=ROOT, start_new_session=True)
+        os.close(side)
+        self.shown = ""
+
+    def read_until(self, pattern: str) -> "re.Match[str]":
+        while not (found := re.search(pattern, self.shown)):
+            try:
+                self.shown += os.read(self.near, 65536).decode()
+            except OSError:
+                pytest.fail(f"the command ended before it showed {pattern!r}:\n{self.shown}")
+        return found
+
+    def end(self) -> tuple[int, str]:
+        try:
+            while part := os.read(self.near, 65536):
+                self.shown += part.decode()
+        except OSError:
+            pass  # what a terminal says when its other side is closed
+        os.close(self.near)
+        out, _ = self.process.communicate(timeout=60)
+        return self.process.returncode, out
+
+
+def test_a_live_bar_is_drawn_on_a_terminal(heart):
+    terminal = Terminal(
+        heart, "jobs", "submit", "--dataset", "heart", "--label", "disease", "--budget", "60", "--set", "max_trees=9", "--watch"
+    )
+    code, out = terminal.end()
+    assert code == 0
+    assert "9 trees, measured on 75 rows" in out
+    lines = terminal.shown.split("\r\x1b[K")
+    assert lines[0].startswith("frugal: job ")
+    assert lines[1] == "[                        ]   0 %  0:00  waiting for a worker"
+    assert re.fullmatch(r"\[#{24}\] 100 %  \d+:\d\d  done, 9 trees, mean cost \d+\.\d\d\r\n", lines[-1])
+
+
+def test_ctrl_c_stops_watching_and_not_the_job(heart, capsys):
+    terminal = Terminal(heart, "jobs", "submit", "--dataset", "heart", "--label", "disease", *LONG, "--watch")
+    id = terminal.read_until(r"frugal: job (\S+)")[1]
+    terminal.read_until(r"\[#+ *\] [ \d]{3} %  \d+:\d\d  growing, [\d,]+ trees")
+    terminal.process.send_signal(signal.SIGINT)
+    code, out = terminal.end()
+    assert (code, out) == (130, "")
+    assert (
+        f"frugal: the job goes on: frugal jobs watch {id} --url {heart} shows it, frugal jobs cancel {id} --url {heart} ends it"
+        in terminal.shown
+    )
+    with Client(heart) as client:
+        assert client.job(id)["status"] == "running"
+        assert client.cancel_job(id)["status"] == "cancelled"
+
+
+def test_the_bar_is_no_wider_than_the_terminal_and_its_clock_goes_on(monkeypatch):
+    monkeypatch.setattr("service.remote.watching.columns", lambda stream: 48)
+    monkeypatch.setattr("service.remote.watching.TICK", 0.02)
+    screen = io.StringIO()
+    with Watch(screen, live=True) as watch:
+        watch({"id": 1, "event": "running", "at": "2026-01-01T00:00:00Z", "attempt": 2})
+        watch({"id": 2, "event": "progress", "at": "2026-01-01T01:01:02Z", "phase": "growing", "fraction": 0.5, "trees": 1, "mean_cost": 3})
+        time.sleep(0.2)
+        watch({"id": 3, "event": "queued", "at": "2026-01-01T01:01:03Z", "why": "its worker was stopped"})
+    lines = screen.getvalue().split("\r\x1b[K")
+    assert "[                        ]   0 %  0:00  starting" in lines[1]
+    assert lines[2] == "[############            ]  50 %  1:01:02  growi"
+    assert len(lines) > 5
+    assert "0:00  queued again: its worker was stopped\n" in lines
+    assert all(len(line) < 48 for line in lines if line.startswith("["))
+
+
+# What is written down
+
+
+def test_the_python_of_the_page_runs(heart, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    names = run_blocks("training.md", heart)
+    assert names["job"]["status"] == "done"
+    names["client"].close()
+
+
+def test_the_commands_of_the_page_are_commands():
+    assert len(commands("training.md")) > 8
