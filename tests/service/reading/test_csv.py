@@ -54,7 +54,7 @@ NUMBERS = st.one_of(
     st.sampled_from(["0", "1", "-0", "007", "+5", ".5", "5.", "1e5", "1E-3", "-0.00", "1e400", "1e-400", "0" * 30 + "1", "9" * 30, "0e999"]),
 )
 WORDS = st.sampled_from(["x", "nan", "NaN", "-nan", "inf", "?", "1_0", "0x1", "é", "日本", "\u00a05", "e5", ".", "-", "+.e1", "1e", "1e+"])
-TEXT = st.text(st.sampled_from('ab1,"\n\r \té\u2003.-;'), max_size=6).filter(lambda text: True)
+TEXT = st.text(st.sampled_from('ab1,"\n\r \té\u2003.-;'), max_size=6)
 CELLS = st.one_of(st.just(""), NUMBERS, WORDS, TEXT)
 
 
@@ -230,15 +230,14 @@ def test_messages_never_repeat_cells_and_cut_names():
     assert len(error.message) < 400
 
 
-@pytest.mark.parametrize("cell", [b"x" * 100, b'"' + b"x\n," * 100])
-def test_a_field_without_end_is_refused_without_keeping_it(cell):
+@pytest.mark.parametrize(("first", "cell"), [(b"", b"x" * 100), (b'"', b"x\n," * 100)])
+def test_a_field_without_end_is_refused_without_keeping_it(first, cell):
     tracemalloc.start()
     with Reader(Limits(field=1000)) as reader:
-        reader.feed(b"a,b\n1,2\n3,")
+        reader.feed(b"a,b\n1,2\n3," + first)
         with pytest.raises(Rejected) as caught:
             for _ in range(200_000):
                 reader.feed(cell * 100)
-                cell = cell.lstrip(b'"')
     assert (caught.value.row, caught.value.column, caught.value.too_large) == (3, "b", True)
     assert tracemalloc.get_traced_memory()[1] < 40e6
     tracemalloc.stop()
