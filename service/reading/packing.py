@@ -74,7 +74,7 @@ def _described(manifest: Any) -> tuple[list[dict[str, Any]], int]:
     if not isinstance(about, list) or type(rows) is not int or rows < 0:
         raise BadArchive("the manifest must say the number of rows and describe the columns")
     for entry in about:
-        if not isinstance(entry, dict) or set(entry) != {"name", "kind", "stored"} or entry["stored"] not in STORED.get(entry["kind"], ()):
+        if not isinstance(entry, dict) or set(entry) != {"name", "kind", "stored"} or entry["stored"] not in STORED.get(str(entry["kind"]), ()):
             raise BadArchive(f"a column is described as {str(entry)[:120]}: expected its name, kind and stored type")
         try:
             check_name(entry["name"])

@@ -5,11 +5,14 @@ import io
 import struct
 import tracemalloc
 
+import numba
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from models import warm_up
+from models.kernels import parsing
 from service.reading import Columns, Limits, Reader, Rejected, csvs
 from tests.naive import reading as naive
 
@@ -276,3 +279,13 @@ def test_blocks_in_threads_give_what_one_block_gives():
     assert (table["n"].values == numbers).all()
     assert table["w"].tolist() == [f"w{w}" for w in words]
     assert (table["k"].values == words).all()
+
+
+@pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled")
+def test_after_a_warm_up_reading_compiles_nothing():
+    warm_up()
+    kernels = (parsing.parse_rows, parsing.place_entries, parsing.sum_up, parsing.last_row_end)
+    before = [len(kernel.signatures) for kernel in kernels]
+    assert all(before)
+    read(b"a,b\n" + b'1,"x"\n' * 400_000)
+    assert [len(kernel.signatures) for kernel in kernels] == before
