@@ -95,7 +95,9 @@ def compare(path: str, rounds: int) -> dict[str, float]:
     size = os.path.getsize(path)
     table = read_file(path)
     small, columns = packed(table), sum(column.values.nbytes for column in table.by_name.values())
-    print(f"{table.shape[0]:,} rows, {table.shape[1]} columns, {size / 1e6:.1f} MB of CSV, {small / 1e6:.1f} MB packed, {os.cpu_count()} cores")
+    print(
+        f"{table.shape[0]:,} rows, {table.shape[1]} columns, {size / 1e6:.1f} MB of CSV, {small / 1e6:.1f} MB packed, {os.cpu_count()} cores"
+    )
     ways = {
         "polars": lambda: polars.read_csv(path),
         "pyarrow": lambda: pyarrow.csv.read_csv(path),

@@ -16,7 +16,9 @@ from models.kernels.compiling import inlined, kernel
 from models.kernels.decimals import EXACT, to_float
 
 PLAIN, LOST, CODED, EMPTY = 15, 253, 254, 255
-WORD, NUMBER, NAN, HARD = range(4)  # of an entry: NAN is missing among numbers, HARD is a number or an infinity that Python's float must tell
+WORD, NUMBER, NAN, HARD = range(
+    4
+)  # of an entry: NAN is missing among numbers, HARD is a number or an infinity that Python's float must tell
 FINE, FULL, TOO_FEW, TOO_MANY, AFTER_QUOTE, UNCLOSED, TOO_LONG, LONE_CR = range(8)
 COLUMN, START, STOP, DOUBLED, KIND, HASH = range(6)  # fields of an entry: its text is data[START:STOP], quotes doubled or not
 LF, CR, SPACE, QUOTE, COMMA, POINT, MINUS, PLUS, ZERO = 10, 13, 32, 34, 44, 46, 45, 43, 48

@@ -57,13 +57,16 @@ class CsvReader:
         self._collect(0)
         if not self._gathered.rows:
             raise Rejected("there are no rows below the first line, which names the columns: send some", row=2)
-        return Columns.of(self._gathered.columns())
+        gathered = self._gathered
+        self.close()  # room, before blocks and columns stand beside each other
+        return Columns.of(gathered.columns())
 
     def close(self) -> None:
         if self._threads is not None:
             self._threads.shutdown(wait=True, cancel_futures=True)
             self._threads = None
         self._flying.clear()
+        self._scratch.clear()
         self._pending = bytearray()
         self._gathered = None
 
@@ -195,7 +198,9 @@ def check_names(names: list[str], limits: Limits) -> None:
 def _explained(trouble: Trouble, gathered: Gathered) -> Rejected:
     row, column, names = gathered.rows + trouble.row + 2, gathered.names[trouble.column], gathered.names
     if row - 1 > gathered.limits.rows:
-        return Rejected(f"the table has more than {gathered.limits.rows:,} rows: send fewer", row=row, limit=gathered.limits.rows, too_large=True)
+        return Rejected(
+            f"the table has more than {gathered.limits.rows:,} rows: send fewer", row=row, limit=gathered.limits.rows, too_large=True
+        )
     if trouble.what == parsing.TOO_LONG:
         return field_too_long(gathered.limits.field, row, column)
     where = f"row {row:,}, column {named(column)}"

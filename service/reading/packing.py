@@ -45,7 +45,12 @@ def pack(columns: Columns) -> Iterator[bytes]:
 
 
 def _stored(column: Column) -> str:
-    bits = column.values.dtype.itemsize == 1 and not column.missing and len(column) > 0 and 0 <= column.values.min() <= column.values.max() <= 1
+    bits = (
+        column.values.dtype.itemsize == 1
+        and not column.missing
+        and len(column) > 0
+        and 0 <= column.values.min() <= column.values.max() <= 1
+    )
     return BITS if bits else TYPES[column.values.dtype]
 
 
@@ -74,7 +79,11 @@ def _described(manifest: Any) -> tuple[list[dict[str, Any]], int]:
     if not isinstance(about, list) or type(rows) is not int or rows < 0:
         raise BadArchive("the manifest must say the number of rows and describe the columns")
     for entry in about:
-        if not isinstance(entry, dict) or set(entry) != {"name", "kind", "stored"} or entry["stored"] not in STORED.get(str(entry["kind"]), ()):
+        if (
+            not isinstance(entry, dict)
+            or set(entry) != {"name", "kind", "stored"}
+            or entry["stored"] not in STORED.get(str(entry["kind"]), ())
+        ):
             raise BadArchive(f"a column is described as {str(entry)[:120]}: expected its name, kind and stored type")
         try:
             check_name(entry["name"])

@@ -134,7 +134,9 @@ def _numbers_column(name: str, batches: list[NDArray[np.float64]]) -> Column:
     infinite = np.isinf(numbers)
     if infinite.any():
         row = int(np.argmax(infinite)) + 2
-        raise Rejected(f"the column {named(name)} has an infinity in row {row:,}: leave the cell empty or give a number", row=row, column=name)
+        raise Rejected(
+            f"the column {named(name)} has an infinity in row {row:,}: leave the cell empty or give a number", row=row, column=name
+        )
     return numbers_column(name, numbers)
 
 

@@ -54,7 +54,9 @@ NUMBERS = st.one_of(
     st.integers(-(10**17), 10**17).map(str),
     st.floats(allow_nan=False, allow_infinity=False).map(repr),
     st.decimals(allow_nan=False, allow_infinity=False, min_value=-(10**9), max_value=10**9, places=3).map(str),
-    st.sampled_from(["0", "1", "-0", "007", "+5", ".5", "5.", "1e5", "1E-3", "-0.00", "1e400", "1e-400", "0" * 30 + "1", "9" * 30, "0e999"]),
+    st.sampled_from(
+        ["0", "1", "-0", "007", "+5", ".5", "5.", "1e5", "1E-3", "-0.00", "1e400", "1e-400", "0" * 30 + "1", "9" * 30, "0e999"]
+    ),
 )
 WORDS = st.sampled_from(["x", "nan", "NaN", "-nan", "inf", "?", "1_0", "0x1", "é", "日本", "\u00a05", "e5", ".", "-", "+.e1", "1e", "1e+"])
 TEXT = st.text(st.sampled_from('ab1,"\n\r \té\u2003.-;'), max_size=6)
@@ -97,7 +99,11 @@ def test_random_tables_equal_the_naive_twin_however_they_are_cut(data, sizes, bl
         csvs.BLOCK = before
 
 
-@given(st.text(st.sampled_from('a1,,"\n\n\r .é'), max_size=40).map(str.encode), st.lists(st.integers(0, 9), max_size=6), st.sampled_from([5, 1 << 20]))
+@given(
+    st.text(st.sampled_from('a1,,"\n\n\r .é'), max_size=40).map(str.encode),
+    st.lists(st.integers(0, 9), max_size=6),
+    st.sampled_from([5, 1 << 20]),
+)
 @settings(deadline=None, max_examples=400)
 def test_random_bytes_are_taken_or_refused_as_the_naive_twin_does(data, sizes, block):
     data = b"a,b\n" + data

@@ -60,7 +60,9 @@ def test_refusals_come_through(tmp_path):
 @pytest.mark.parametrize("kind", ["int8", "uint16", "int32", "int64", "uint64", "float16", "float32", "float64"])
 def test_numbers_of_every_width(kind):
     values = [0, 1, 100, None]
-    array = pa.array([np.float16(v) if v is not None else None for v in values], pa.float16()) if kind == "float16" else pa.array(values, kind)
+    array = (
+        pa.array([np.float16(v) if v is not None else None for v in values], pa.float16()) if kind == "float16" else pa.array(values, kind)
+    )
     found = read(pa.table({"n": array}))
     assert found["n"].tolist() == values
     assert found["n"].missing == 1
