@@ -18,8 +18,7 @@ import tempfile
 import time
 from pathlib import Path
 
-THREADS = 2
-os.environ["POLARS_MAX_THREADS"] = str(THREADS)  # read when polars is imported
+os.environ["POLARS_MAX_THREADS"] = "2"  # read when polars is imported
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 import polars
@@ -29,6 +28,7 @@ import pyarrow.csv
 from models import warm_up
 from service.reading import Columns, Reader, pack, read_file
 
+THREADS = 2
 PEAK = """
 import os, re, sys
 def most(): return int(re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1])  # not ru_maxrss: that starts at the parent's
@@ -95,9 +95,7 @@ def compare(path: str, rounds: int) -> dict[str, float]:
     size = os.path.getsize(path)
     table = read_file(path)
     small, columns = packed(table), sum(column.values.nbytes for column in table.by_name.values())
-    print(
-        f"{table.shape[0]:,} rows, {table.shape[1]} columns, {size / 1e6:.1f} MB of CSV, {small / 1e6:.1f} MB packed, {os.cpu_count()} cores"
-    )
+    print(f"{table.shape[0]:,} rows, {table.shape[1]} columns, {size / 1e6:.1f} MB of CSV, {small / 1e6:.1f} MB packed")
     ways = {
         "polars": lambda: polars.read_csv(path),
         "pyarrow": lambda: pyarrow.csv.read_csv(path),

@@ -29,7 +29,7 @@ PRIME, BASIS = np.uint64(0x100000001B3), np.uint64(0xCBF29CE484222325)
 def parse_rows(data, p, row, longest, keep, values, forms, slots, entries, numbers, used):
     """Cells of `data`, which ends with a line feed, from p on into values[column, row] and forms[column, row].
 
-    Gives (where it stands, rows, column, entries used, FINE or why it stopped there: FULL asks for larger `entries` and goes on from there).
+    Gives (where it stands, rows, column, entries used, FINE or why it stopped there: FULL asks for larger `entries` and can go on).
     A cell has at most `longest` bytes; keep[column] says whether the texts of oddly written numbers are wanted.
     """
     columns, end = len(keep), len(data)

@@ -205,11 +205,11 @@ def _explained(trouble: Trouble, gathered: Gathered) -> Rejected:
         return field_too_long(gathered.limits.field, row, column)
     where = f"row {row:,}, column {named(column)}"
     say = {
-        parsing.TOO_FEW: f"row {row:,} has {trouble.column + 1:,} cells, the first line {len(names):,}: write a comma for every cell, empty or not",
-        parsing.TOO_MANY: f"row {row:,} has more cells than the {len(names):,} of the first line: put quotes around cells that hold a comma",
-        parsing.AFTER_QUOTE: f"{where}: after a closing quote comes neither a comma nor the end of the row: write quotes inside quotes twice",
+        parsing.TOO_FEW: f"row {row:,} has {trouble.column + 1:,} cells, the first line {len(names):,}: write a comma for empty cells too",
+        parsing.TOO_MANY: f"row {row:,} has more cells than the {len(names):,} of the first line: put quotes around cells with a comma",
+        parsing.AFTER_QUOTE: f"{where}: text after a closing quote: write a comma there, and quotes inside quotes twice",
         parsing.UNCLOSED: f"{where}: a quote is opened and never closed: close it",
-        parsing.LONE_CR: f"{where}: a carriage return without a line feed: end rows with LF or CRLF, and put quotes around cells of several lines",
+        parsing.LONE_CR: f"{where}: a carriage return without a line feed: end rows with LF or CRLF, or put quotes around the cell",
         NOT_TEXT: f"{where}: not UTF-8: {UTF8}",
         NUL: f"{where}: a byte of zero, which no text has: {UTF8}, or take it out",
     }

@@ -7,7 +7,7 @@ import json
 import os
 import resource
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -51,20 +51,15 @@ def read_parquet(file: Any, limits: Limits) -> Columns:
         _check_type(field)
     words = [field.name for field in schema if _is_text(field.type)]
     table = pq.ParquetFile(file, read_dictionary=words)  # a word that stands a million times is read once
-    about = table.metadata
-    _check_size(about, limits)
-    spent = 0
-    columns = []
-    for field in schema:
-        batches = []
-        for batch in _batches(table, field.name, about.num_rows):
-            spent += batch.nbytes
-            if spent > limits.bytes:
-                raise too_many_bytes(limits.bytes)
-            batches.append(_words(batch, field.name, limits) if _is_words(field.type) else _numbers(batch))
-        name = field.name.strip()
-        columns.append(_words_column(name, batches, limits) if _is_words(field.type) else _numbers_column(name, batches))
-    return Columns.of(columns)
+    _check_size(table.metadata, limits)
+    return Columns.of([_column(table, field, limits) for field in schema])
+
+
+def _column(table: Any, field: Any, limits: Limits) -> Column:
+    batches = _batches(table, field.name, limits)
+    if _is_words(field.type):
+        return _words_column(field.name.strip(), (_words(batch, field.name.strip(), limits) for batch in batches), limits)
+    return _numbers_column(field.name.strip(), [_numbers(batch) for batch in batches])
 
 
 def _check_type(field: Any) -> None:
@@ -112,16 +107,19 @@ def _address_space() -> int:
         return int(file.read().split()[0]) * resource.getpagesize()
 
 
-def _batches(table: Any, name: str, rows: int) -> Iterator[Any]:
-    """A column's values, exactly as many as the summary says."""
-    seen = 0
+def _batches(table: Any, name: str, limits: Limits) -> Iterator[Any]:
+    """A column's values, exactly as many as the summary says; the library gives what the pages hold, whatever it says."""
+    seen = spent = 0
     for batch in table.iter_batches(batch_size=BATCH, columns=[name], use_threads=False):
         seen += batch.num_rows
-        if seen > rows or batch.num_columns != 1:
+        spent += batch.nbytes
+        if seen > table.metadata.num_rows or batch.num_columns != 1:
             raise Rejected(DAMAGED)
+        if spent > limits.bytes:
+            raise too_many_bytes(limits.bytes)
         batch.column(0).validate(full=True)
         yield batch.column(0)
-    if seen != rows:
+    if seen != table.metadata.num_rows:
         raise Rejected(DAMAGED)
 
 
@@ -150,7 +148,7 @@ def _words(batch: Any, name: str, limits: Limits) -> tuple[list[str | None], NDA
     used = np.unique(codes[codes >= 0])
     if len(used) > limits.categories:
         raise too_many_categories(name, limits.categories)
-    words = [word and word.strip() or None for word in batch.dictionary.take(pa.array(used)).to_pylist()]
+    words = [(word and word.strip()) or None for word in batch.dictionary.take(pa.array(used)).to_pylist()]
     if any(word is not None and len(word.encode()) > limits.field for word in words):
         raise field_too_long(limits.field, None, name)
     if any(word is not None and "\0" in word for word in words):
@@ -160,7 +158,7 @@ def _words(batch: Any, name: str, limits: Limits) -> tuple[list[str | None], NDA
     return words, place
 
 
-def _words_column(name: str, batches: list[tuple[list[str | None], NDArray[np.int32]]], limits: Limits) -> Column:
+def _words_column(name: str, batches: Iterable[tuple[list[str | None], NDArray[np.int32]]], limits: Limits) -> Column:
     codes: dict[str, int] = {}
     parts = []
     for words, places in batches:

@@ -8,8 +8,8 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import IntegrityError
 
 from models import Ensemble, dump, load
-from models.tensors import BadArchive
 from models.costs import shown
+from models.tensors import BadArchive
 from service.errors import BadArchiveSent, Busy, InvalidRequest, ModelNotFound
 from service.store import archives, audit, versions
 from service.store.audit import Actor

@@ -34,7 +34,8 @@ def test_plain_numbers_have_their_decimals_as_form(cell, value, form):
 @pytest.mark.parametrize(
     ("cell", "kind", "value"),
     [
-        (b"007", NUMBER, 7), (b"+1", NUMBER, 1), (b".5", NUMBER, 0.5), (b"5.", NUMBER, 5), (b"1e3", NUMBER, 1000), (b"-1E-2", NUMBER, -0.01),
+        (b"007", NUMBER, 7), (b"+1", NUMBER, 1), (b".5", NUMBER, 0.5), (b"5.", NUMBER, 5), (b"1e3", NUMBER, 1000),
+        (b"-1E-2", NUMBER, -0.01),
         (b"1234567890123456", NUMBER, 1234567890123456), (b"nan", NAN, None), (b"-NaN", NAN, None), (b"inf", WORD, None),
         (b"1_0", WORD, None), (b"0x1", WORD, None), (b"1e", WORD, None), (b"1e+", WORD, None), (b".", WORD, None), (b"-", WORD, None),
         (b"1e400", WORD, None), (b"1 2", WORD, None), (b"1.2.3", WORD, None), (b"\xd9\xa1", WORD, None), (b"1" * 20, parsing.HARD, None),

@@ -74,7 +74,7 @@ def test_damage_is_refused():
     for _ in range(300):
         bad = bytearray(PACKED)
         bad[rng.randrange(len(bad))] ^= 1 << rng.randrange(8)
-        with pytest.raises(ValueError, match="."):
+        with pytest.raises(ValueError, match=r"archive|table|column|array|header"):
             unpack(bytes(bad))
     for size in range(0, len(PACKED), 7):
         with pytest.raises(BadArchive):

@@ -43,9 +43,10 @@ def test_a_file_read_in_its_own_process(tmp_path):
 def test_damage_is_refused_by_the_process(tmp_path):
     data = written(pa.table({"n": [1, 2, 3]}))
     for bad in (data[:-9], b"PAR1", b"PAR1" + bytes(100), data[:30] + bytes(20) + data[50:]):
-        with Reader(folder=str(tmp_path)) as reader, pytest.raises(Rejected):
+        with Reader(folder=str(tmp_path)) as reader:
             reader.feed(bad)
-            reader.finish()
+            with pytest.raises(Rejected):
+                reader.finish()
     assert list(tmp_path.iterdir()) == []
 
 
