@@ -199,7 +199,7 @@ async def events(
     """Server-sent events from the first, or after `Last-Event-ID`: queued, running, progress, and at the end done, failed or cancelled."""
     row = await in_thread(jobs.read, database, _id(id))
     after = min(int(last_event_id or 0), row.events)
-    if row.status in OVER and after == row.events:
+    if row.status not in stored.ACTIVE and after == row.events:
         return Response(status_code=204)  # all was told: a browser's EventSource then comes no more
     stream = told(request, database, row.id, after)
     return StreamingResponse(stream, media_type="text/event-stream", headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"})

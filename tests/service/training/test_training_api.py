@@ -71,6 +71,8 @@ def told(client: httpx.Client, id: str, **headers: str) -> list[tuple[int, str, 
     """All events of a stream that ends by itself."""
     found = []
     with client.stream("GET", f"{JOBS}/{id}/events", headers=headers, timeout=120) as stream:
+        if stream.status_code == 204:  # all was told: EventSource then comes no more
+            return []
         assert stream.headers["content-type"].startswith("text/event-stream")
         for part in stream.read().decode().split("\n\n"):
             fields = dict(line.split(": ", 1) for line in part.splitlines() if not line.startswith(":"))
