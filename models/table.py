@@ -34,7 +34,7 @@ class Coded:
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         words = np.empty(len(self.categories) + 1, object)  # the last one, None, is what -1 points to
         words[:-1] = self.categories
-        return words[self.codes].astype(dtype or object, copy=False)
+        return np.asarray(words[self.codes], dtype or object)
 
 
 def read_table(X: Any, categorical: Sequence[int | str] | None = None, schema: Schema | None = None) -> Table:
@@ -150,7 +150,8 @@ def _is_missing(value: Any) -> bool:
 def _category_codes(column: NDArray[Any] | Coded, feature: Feature) -> NDArray[np.float64]:
     code = {category: float(k) for k, category in enumerate(feature.categories)}
     if isinstance(column, Coded):
-        return np.array([*(code.get(category, np.nan) for category in column.categories), np.nan])[column.codes]
+        known = np.array([*(code.get(category, np.nan) for category in column.categories), np.nan])
+        return np.asarray(known[column.codes])
     return np.array([np.nan if _is_missing(value) else code.get(_plain(value), np.nan) for value in column])
 
 

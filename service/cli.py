@@ -43,7 +43,7 @@ def _parser() -> argparse.ArgumentParser:
     _train_options(commands.add_parser("train", help="grow a model from a table of past cases and a price list"))
     predicting = commands.add_parser("predict", help="label, cost and features bought for every row of a table, as CSV")
     predicting.add_argument("--model", required=True, metavar="FILE")
-    predicting.add_argument("--data", required=True, metavar="F.csv", help="a table with the model's columns; .gz too")
+    predicting.add_argument("--data", required=True, metavar="TABLE", help="a table with the model's columns: .csv, .csv.gz or .parquet")
     predicting.add_argument("--budget", type=float, help="the most to spend on a row")
     predicting.set_defaults(run=predict)
     asking = commands.add_parser("ask", help="a session in the terminal, one question at a time")
@@ -211,7 +211,7 @@ def _migrate(options: argparse.Namespace) -> str:
 
 
 def _train_options(training: argparse.ArgumentParser) -> None:
-    training.add_argument("--data", required=True, metavar="F.csv", help="a table with a header line; .gz too")
+    training.add_argument("--data", required=True, metavar="TABLE", help="past cases: .csv with a header line, .csv.gz or .parquet")
     training.add_argument("--label", required=True, metavar="COLUMN", help="the column to predict")
     training.add_argument("--costs", metavar="costs.csv", help="feature,cost[,group,cost_in_group,delayed,unit,question]; default: 1 each")
     training.add_argument("--learner", choices=sorted(LEARNERS), default="budget-forest")

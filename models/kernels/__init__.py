@@ -7,5 +7,6 @@ voting      how positions in trees become one prediction, and when it can no lon
 choosing    which feature to ask for next
 deciding    one case, from its answers to a decision
 acquiring   many full rows, each to its end
+parsing     cells of CSV to numbers and codes of words; decimals, digits to the nearest float
 
 """

@@ -16,7 +16,9 @@ from models.kernels.compiling import inlined, kernel
 from models.kernels.decimals import EXACT, to_float
 
 PLAIN, LOST, CODED, EMPTY = 15, 253, 254, 255
-WORD, NUMBER, NAN, HARD = range(4)  # of an entry: NAN is missing among numbers, HARD is a number or an infinity that Python's float must tell
+WORD, NUMBER, NAN, HARD = range(
+    4
+)  # of an entry: NAN is missing among numbers, HARD is a number or an infinity that Python's float must tell
 FINE, FULL, TOO_FEW, TOO_MANY, AFTER_QUOTE, UNCLOSED, TOO_LONG, LONE_CR = range(8)
 COLUMN, START, STOP, DOUBLED, KIND, HASH = range(6)  # fields of an entry: its text is data[START:STOP], quotes doubled or not
 LF, CR, SPACE, QUOTE, COMMA, POINT, MINUS, PLUS, ZERO = 10, 13, 32, 34, 44, 46, 45, 43, 48
@@ -27,7 +29,7 @@ PRIME, BASIS = np.uint64(0x100000001B3), np.uint64(0xCBF29CE484222325)
 def parse_rows(data, p, row, longest, keep, values, forms, slots, entries, numbers, used):
     """Cells of `data`, which ends with a line feed, from p on into values[column, row] and forms[column, row].
 
-    Gives (where it stands, rows, column, entries used, FINE or why it stopped there: FULL asks for larger `entries` and goes on from there).
+    Gives (where it stands, rows, column, entries used, FINE or why it stopped there: FULL asks for larger `entries` and can go on).
     A cell has at most `longest` bytes; keep[column] says whether the texts of oddly written numbers are wanted.
     """
     columns, end = len(keep), len(data)

@@ -27,7 +27,6 @@ from service.training.spec import Spec
 
 router = APIRouter(prefix="/v1/admin", tags=["training"], route_class=AdminRoute, responses=always(Forbidden))
 Status = Literal["queued", "running", "done", "failed", "cancelled"]
-OVER = ("done", "failed", "cancelled")
 Name = Annotated[str, Field(max_length=64)]
 LOOK = 0.5  # seconds between two looks for events
 COMMENT = 15.0  # seconds after which a quiet stream sends a comment, so that nothing between takes it for dead
@@ -200,7 +199,7 @@ async def events(
     """Server-sent events from the first, or after `Last-Event-ID`: queued, running, progress, and at the end done, failed or cancelled."""
     row = await in_thread(jobs.read, database, _id(id))
     after = min(int(last_event_id or 0), row.events)
-    if row.status in OVER and after == row.events:
+    if row.status not in stored.ACTIVE and after == row.events:
         return Response(status_code=204)  # all was told: a browser's EventSource then comes no more
     stream = told(request, database, row.id, after)
     return StreamingResponse(stream, media_type="text/event-stream", headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"})
@@ -212,18 +211,18 @@ async def told(request: Request, database: Database, id: UUID, after: int) -> As
     quiet_since = loop.time()
     while not request.app.state.stopping:
         try:
-            rows = await in_thread(database.read, lambda db, after=after: stored.events_after(db, id, after, PAGE))
+            over, rows = await in_thread(database.read, lambda db, after=after: stored.news(db, id, after, PAGE))
         except Problem:
             return  # the client comes back with Last-Event-ID
         for row in rows:
             after = row.number
             yield b"id: %d\nevent: %s\ndata: %s\n\n" % (row.number, row.kind.encode(), to_json({"at": iso(row.at), **row.data}))
+        if len(rows) == PAGE:
+            continue
+        if over:
+            return
         if rows:
             quiet_since = loop.time()
-            if rows[-1].kind in OVER:
-                return
-            if len(rows) == PAGE:
-                continue
         elif loop.time() - quiet_since >= COMMENT:
             quiet_since = loop.time()
             yield b": still here\n\n"

@@ -54,7 +54,7 @@ def _raw(value: Any) -> Any:
 
 RAW = {"anyOf": [{"type": "number"}, {"type": "string"}, {"type": "boolean"}]}
 Money = Annotated[float, Field(ge=0, le=MOST), AfterValidator(_exact)]
-Cost = Annotated[float, Field(ge=0, le=DEAREST), AfterValidator(_exact)]
+Cost = Annotated[float, Field(strict=True, ge=0, le=DEAREST, allow_inf_nan=False), AfterValidator(_exact)]
 Text = Annotated[str, AfterValidator(_text)]
 Words = Annotated[Text, Field(min_length=1, max_length=1000)]
 FeatureName = Annotated[str, Field(min_length=1, max_length=1000), AfterValidator(_text)]

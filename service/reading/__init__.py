@@ -2,8 +2,11 @@
 
 limits     how large a table may be, and what is said of one that cannot be taken
 columns    the table itself: what learners take
-reader     bytes as they come, whatever they hold, to columns
 packing    columns to bytes and back
+reader     bytes as they come, whatever they hold, to columns
+csvs       CSV, cut into blocks; blocks, what one holds; gathering, blocks to columns
+gzips      gzip, unpacked in pieces
+parquets   Parquet, read in a process of its own: parquet_child
 """
 
 from service.reading.columns import Column, Columns

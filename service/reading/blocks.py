@@ -93,7 +93,8 @@ def read_block(data: bytes, keep: NDArray[np.uint8], longest: int, scratch: Scra
     whole, single = np.empty(columns, np.bool_), np.empty(columns, np.bool_)
     parsing.sum_up(values, forms, rows, texts.kinds, counts, low, high, whole, single)
     kinds = [
-        smallest(low[c], high[c]) if whole[c] and not counts[c, 0] else np.dtype("f4") if single[c] else np.dtype("f8") for c in range(columns)
+        smallest(low[c], high[c]) if whole[c] and not counts[c, 0] else np.dtype("f4") if single[c] else np.dtype("f8")
+        for c in range(columns)
     ]
     pieces = [_piece(values[c, :rows], forms[c, :rows], counts[c], kinds[c], texts) for c in range(columns)]
     return Block(rows, pieces, texts, counts[:, 2].copy(), counts[:, 0].copy(), low, high, whole, single)

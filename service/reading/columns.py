@@ -16,8 +16,11 @@ WHOLE = tuple(np.dtype(kind) for kind in ("u1", "i1", "u2", "i2", "i4"))  # the 
 
 @dataclass(frozen=True)
 class Column:
-    """One column. Numbers stand in the smallest type that holds them exactly, as floats with nan where some are missing; words as codes into
-    `categories`, which are in order, with -1 where a row has none. `low` and `high` are the range of the numbers."""
+    """One column.
+
+    Numbers stand in the smallest type that holds them exactly, as floats with nan where some are missing; words as codes into `categories`,
+    which are in order, with -1 where a row has none. `low` and `high` are the range of the numbers.
+    """
 
     name: str
     kind: Literal["numeric", "categorical"]
@@ -58,7 +61,8 @@ class Column:
         missing = 0 if not self.missing else int((values < 0).sum() if self.kind == CATEGORICAL else np.isnan(values).sum())
         if self.kind == CATEGORICAL:
             return replace(self, values=values, missing=missing)
-        return replace(self, values=values, missing=missing, **number_range(values, missing))
+        low, high = number_range(values, missing)
+        return replace(self, values=values, missing=missing, low=low, high=high)
 
     def describe(self) -> dict[str, Any]:
         """What JSON can hold: no values, no nan."""
@@ -124,7 +128,8 @@ class Columns:
             words = [str(int(number)) if number == int(number) else str(float(number)) for number in numbers]
         if any(len(word) > LONGEST_LABEL for word in words):
             raise ValueError(f"{name!r} has labels of more than {LONGEST_LABEL} characters: labels are the names of classes")
-        return np.array(words, np.str_)[index]
+        labels: NDArray[np.str_] = np.array(words, np.str_)[index]
+        return labels
 
     def describe(self) -> list[dict[str, Any]]:
         return [column.describe() for column in self.by_name.values()]
@@ -133,8 +138,8 @@ class Columns:
 def numbers_column(name: str, numbers: NDArray[np.float64]) -> Column:
     """A column of floats, nan where they are missing, made as small as is exact."""
     missing = int(np.isnan(numbers).sum())
-    span = number_range(numbers, missing)
-    return Column(name, NUMERIC, _small(numbers, missing, **span), (), missing, **span)
+    low, high = number_range(numbers, missing)
+    return Column(name, NUMERIC, _small(numbers, missing, low, high), (), missing, low, high)
 
 
 def numeric_column(name: str, values: NDArray[Any], missing: int, low: float | None, high: float | None) -> Column:
@@ -159,11 +164,12 @@ def smallest(low: float, high: float) -> np.dtype[Any]:
     return np.dtype("f8")
 
 
-def number_range(numbers: NDArray[Any], missing: int) -> dict[str, float | None]:
+def number_range(numbers: NDArray[Any], missing: int) -> tuple[float | None, float | None]:
+    """The least and greatest of numbers of which so many are nan; None where there are no others."""
     if missing == len(numbers):
-        return {"low": None, "high": None}
+        return None, None
     low, high = (np.nanmin(numbers), np.nanmax(numbers)) if missing else (numbers.min(), numbers.max())
-    return {"low": float(low), "high": float(high)}
+    return float(low), float(high)
 
 
 def _small(numbers: NDArray[np.float64], missing: int, low: float | None, high: float | None) -> NDArray[Any]:

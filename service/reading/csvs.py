@@ -57,13 +57,16 @@ class CsvReader:
         self._collect(0)
         if not self._gathered.rows:
             raise Rejected("there are no rows below the first line, which names the columns: send some", row=2)
-        return Columns.of(self._gathered.columns())
+        gathered = self._gathered
+        self.close()  # room, before blocks and columns stand beside each other
+        return Columns.of(gathered.columns())
 
     def close(self) -> None:
         if self._threads is not None:
             self._threads.shutdown(wait=True, cancel_futures=True)
             self._threads = None
         self._flying.clear()
+        self._scratch.clear()
         self._pending = bytearray()
         self._gathered = None
 
@@ -195,16 +198,18 @@ def check_names(names: list[str], limits: Limits) -> None:
 def _explained(trouble: Trouble, gathered: Gathered) -> Rejected:
     row, column, names = gathered.rows + trouble.row + 2, gathered.names[trouble.column], gathered.names
     if row - 1 > gathered.limits.rows:
-        return Rejected(f"the table has more than {gathered.limits.rows:,} rows: send fewer", row=row, limit=gathered.limits.rows, too_large=True)
+        return Rejected(
+            f"the table has more than {gathered.limits.rows:,} rows: send fewer", row=row, limit=gathered.limits.rows, too_large=True
+        )
     if trouble.what == parsing.TOO_LONG:
         return field_too_long(gathered.limits.field, row, column)
     where = f"row {row:,}, column {named(column)}"
     say = {
-        parsing.TOO_FEW: f"row {row:,} has {trouble.column + 1:,} cells, the first line {len(names):,}: write a comma for every cell, empty or not",
-        parsing.TOO_MANY: f"row {row:,} has more cells than the {len(names):,} of the first line: put quotes around cells that hold a comma",
-        parsing.AFTER_QUOTE: f"{where}: after a closing quote comes neither a comma nor the end of the row: write quotes inside quotes twice",
+        parsing.TOO_FEW: f"row {row:,} has {trouble.column + 1:,} cells, the first line {len(names):,}: write a comma for empty cells too",
+        parsing.TOO_MANY: f"row {row:,} has more cells than the {len(names):,} of the first line: put quotes around cells with a comma",
+        parsing.AFTER_QUOTE: f"{where}: text after a closing quote: write a comma there, and quotes inside quotes twice",
         parsing.UNCLOSED: f"{where}: a quote is opened and never closed: close it",
-        parsing.LONE_CR: f"{where}: a carriage return without a line feed: end rows with LF or CRLF, and put quotes around cells of several lines",
+        parsing.LONE_CR: f"{where}: a carriage return without a line feed: end rows with LF or CRLF, or put quotes around the cell",
         NOT_TEXT: f"{where}: not UTF-8: {UTF8}",
         NUL: f"{where}: a byte of zero, which no text has: {UTF8}, or take it out",
     }

@@ -1,8 +1,8 @@
 """Blocks in their order to columns: what a column is, numbers or words, is known only when its last block is.
 
-A column that has been numbers and meets a word becomes words, all of them as they were written. Numbers are kept by value and by how they were
-written; only texts of oddly written ones (007, 1e5, more than 15 digits) are kept themselves, and only while there are no more of them than
-a column may have words: beyond that the column can only be numbers.
+A column that has been numbers and meets a word becomes words, all of them as they were written. Numbers are kept by value and by how they
+were written; only texts of oddly written ones (007, 1e5, more than 15 digits) are kept themselves, and only while there are no more of them
+than a column may have words: beyond that the column can only be numbers.
 """
 
 from typing import Any

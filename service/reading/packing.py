@@ -1,12 +1,13 @@
 """Columns to bytes and back, lossless and small: a safetensors file with a JSON manifest, as our models are.
 
-Column number k is the array "k" in its own type, or as bits where it holds only 0 and 1; its words are "k.words", UTF-8 one after the other,
-and "k.ends", where each ends.
+Column number k is the array "k" in its own type, or as bits where it holds only 0 and 1; its words are "k.words", UTF-8 one after the
+other, and "k.ends", where each ends.
 """
 
 import mmap
 from collections.abc import Iterator
 from io import BytesIO
+from itertools import pairwise
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -38,7 +39,7 @@ def pack(columns: Columns) -> Iterator[bytes]:
         about.append({"name": column.name, "kind": column.kind, "stored": stored})
     manifest = {"format": FORMAT, "rows": len(columns), "columns": about}
     header = write_header({name: (TYPES[array.dtype], array.shape) for name, array in arrays.items()}, manifest)
-    parts = [memoryview(array).cast("B") for array in arrays.values() if array.size]
+    parts = [array.data.cast("B") for array in arrays.values() if array.size]
     for part in (memoryview(seal(header, parts)), *parts):
         for start in range(0, len(part), PIECE):
             yield bytes(part[start : start + PIECE])
@@ -55,7 +56,7 @@ def _stored(column: Column) -> str:
 
 
 def unpack(data: "bytes | memoryview | mmap.mmap") -> Columns:
-    """The table in a packed file; BadArchive, a ValueError, if it is not whole. The columns are views of `data`: nothing large is copied."""
+    """The table in a packed file; BadArchive, a ValueError, if it is not whole. The columns are views of `data`."""
     view = memoryview(data).cast("B")
     header, text, room = read_header(_file(data), len(view))
     manifest = from_json(text.encode(errors="replace"), "manifest")
@@ -79,7 +80,11 @@ def _described(manifest: Any) -> tuple[list[dict[str, Any]], int]:
     if not isinstance(about, list) or type(rows) is not int or rows < 0:
         raise BadArchive("the manifest must say the number of rows and describe the columns")
     for entry in about:
-        if not isinstance(entry, dict) or set(entry) != {"name", "kind", "stored"} or entry["stored"] not in STORED.get(entry["kind"], ()):
+        if (
+            not isinstance(entry, dict)
+            or set(entry) != {"name", "kind", "stored"}
+            or entry["stored"] not in STORED.get(str(entry["kind"]), ())
+        ):
             raise BadArchive(f"a column is described as {str(entry)[:120]}: expected its name, kind and stored type")
         try:
             check_name(entry["name"])
@@ -110,7 +115,7 @@ def _column(k: int, entry: dict[str, Any], rows: int, places: dict[str, Place], 
         missing = int(np.isnan(values).sum()) if values.dtype.kind == "f" else 0
         if np.isinf(values).any():
             raise BadArchive(f"the column {name!r} has an infinity")
-        return Column(name, NUMERIC, values, (), missing, **number_range(values, missing))
+        return Column(name, NUMERIC, values, (), missing, *number_range(values, missing))
     words = _words(name, _array(places[f"{k}.words"], body), _array(places[f"{k}.ends"], body))
     if rows and not -1 <= values.min() <= values.max() < len(words):
         raise BadArchive(f"the column {name!r} has a code that stands for no word")
@@ -126,7 +131,7 @@ def _words(name: str, letters: NDArray[Any], ends: NDArray[Any]) -> tuple[str, .
         raise BadArchive(f"the words of the column {name!r} do not fit together")
     text, starts = letters.tobytes(), [0, *ends.tolist()]
     try:
-        words = tuple(text[start:end].decode() for start, end in zip(starts, starts[1:], strict=False))
+        words = tuple(text[start:end].decode() for start, end in pairwise(starts))
     except UnicodeDecodeError:
         raise BadArchive(f"the words of the column {name!r} are not text") from None
     if list(words) != sorted(set(words)):

@@ -8,6 +8,7 @@ from service.reading.columns import Columns
 from service.reading.csvs import CsvReader
 from service.reading.gzips import Gunzip
 from service.reading.limits import Limits, Rejected, too_many_bytes
+from service.reading.parquets import ParquetReader
 
 PIECE = 1024 * 1024
 PARQUET, ZIP = b"PAR1", b"PK\x03\x04"
@@ -60,7 +61,8 @@ class Reader:
         if self._gunzip is not None:
             self._gunzip.finish()
         if self._format is None:
-            self._take(self._start, last=True)
+            short, self._start = self._start, b""
+            self._take(short, last=True)
         assert self._format is not None
         return self._format.finish()
 
@@ -102,7 +104,7 @@ class Reader:
         if start.startswith(ZIP):
             raise Rejected("a zip file or a spreadsheet: save the table as CSV, and send that, gzipped or not")
         if start.startswith(PARQUET):
-            raise Rejected("Parquet is not read yet: send CSV")
+            return ParquetReader(self._limits, self._folder)
         return CsvReader(self._limits)
 
 

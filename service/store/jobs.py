@@ -73,6 +73,12 @@ def add_event(db: Connection, id: UUID, kind: str, data: Mapping[str, Any]) -> N
     db.execute(insert(job_events).values(job_id=id, number=number, at=now(), kind=kind, data=dict(data)))
 
 
+def news(db: Connection, id: UUID, number: int, limit: int) -> tuple[bool, list[Any]]:
+    """Whether the job is over, and its events after this number. Asked in this order: what is over has no more events to come."""
+    status = db.execute(select(jobs.c.status).where(jobs.c.id == id)).scalar()
+    return status not in ACTIVE, events_after(db, id, number, limit)
+
+
 def events_after(db: Connection, id: UUID, number: int, limit: int) -> list[Any]:
     query = select(job_events).where(job_events.c.job_id == id, job_events.c.number > number)
     return list(db.execute(query.order_by(job_events.c.number).limit(limit)))

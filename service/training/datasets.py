@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from typing import Any
+from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,16 +46,17 @@ def store(database: Database, actor: Actor, name: str, table: Columns, sent: int
         database.write(insert)
         return describe(database, name), False
     except IntegrityError:
-        return database.write(lambda db: _already(db, name, archive_id, None if costs is None else priced)), True
+        twin = database.write(lambda db: _twin(db, name, archive_id))
+    if twin is None or (costs is not None and twin.costs != priced):
+        raise DatasetExists(f"There is another data set called {name}: choose another name, or delete that one first.")
+    return shown(twin), True
 
 
-def _already(db: Connection, name: str, archive_id: Any, costs: Costs | None) -> dict[str, Any]:
-    """The data set of this name, if it is the one that was sent again; what was staged goes."""
+def _twin(db: Connection, name: str, archive_id: UUID) -> Any:
+    """The data set of this name, if its columns are those that were staged; what was staged goes."""
     row, sent = datasets.by_name(db, name), archives.sha256_of(db, archive_id)
     archives.drop(db, archive_id)
-    if row is None or row.sha256 != sent or costs not in (None, row.costs):
-        raise DatasetExists(f"There is another data set called {name}: choose another name, or delete that one first.")
-    return shown(row)
+    return row if row is not None and row.sha256 == sent else None
 
 
 def describe(database: Database, name: str) -> dict[str, Any]:

@@ -19,7 +19,7 @@ Grid = Annotated[
     Annotated[Threshold, Tag("<number>")] | Annotated[list[Threshold], Field(min_length=1, max_length=50), Tag("<grid>")],
     Discriminator(lambda given: "<grid>" if isinstance(given, (list, tuple)) else "<number>"),
 ]
-Term = tuple[Threshold, list[Annotated[int, Field(ge=0, le=16)]]]
+Term = Annotated[tuple[Threshold, list[Annotated[int, Field(ge=0, le=16)]]], Field(strict=False)]  # an array in JSON
 
 
 class Params(BaseModel):

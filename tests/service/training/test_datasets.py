@@ -3,6 +3,7 @@
 import gzip
 import json
 from pathlib import Path
+from urllib.parse import quote
 
 import httpx
 import pytest
@@ -93,18 +94,18 @@ def test_costs_that_cannot_be_are_refused(client: httpx.Client, costs: str, data
 def test_names_that_cannot_be_are_refused(client: httpx.Client, name: str) -> None:
     assert "1 to 64" in problem(push(client, name), 422, "invalid-request")["detail"]
     if name and "/" not in name:
-        problem(client.get(f"/v1/admin/datasets/{name}"), 404, "dataset-not-found")
-        problem(client.delete(f"/v1/admin/datasets/{name}"), 404, "dataset-not-found")
+        problem(client.get(f"/v1/admin/datasets/{quote(name)}"), 404, "dataset-not-found")
+        problem(client.delete(f"/v1/admin/datasets/{quote(name)}"), 404, "dataset-not-found")
 
 
 @pytest.mark.parametrize(
     ("data", "row", "column"),
     [
         (b"", None, None),
-        (b"a,b\n", None, None),
+        (b"a,b\n", 2, None),
         (b"a,b\n1,2\n1,2,3\n", 3, None),
         (b"a,b\n1,2\n1\n", 3, None),
-        (b'a,b\n1,"2\n', None, None),
+        (b'a,b\n1,"2\n', 2, "b"),
         (b"a,a\n1,2\n", 1, "a"),
         (b"a,\n1,2\n", 1, None),
         (b"a,b\n1,\xff\n", 2, "b"),

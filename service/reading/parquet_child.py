@@ -1,0 +1,178 @@
+"""The process that reads one Parquet file and writes it packed: python -m service.reading.parquet_child SOURCE TARGET LIMITS.
+
+It ends with DONE and a packed table in TARGET, or with REFUSED and a refusal as JSON; any other end means that the file is to blame.
+"""
+
+import json
+import os
+import resource
+import sys
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from service.reading.columns import Column, Columns, numbers_column, words_column
+from service.reading.csvs import check_names
+from service.reading.limits import Limits, Rejected, field_too_long, named, too_many_bytes, too_many_categories, too_many_rows
+from service.reading.packing import pack
+from service.reading.parquets import DAMAGED, DONE, REFUSED
+
+BATCH = 65_536  # rows
+SPARE = 512 * 1024 * 1024  # memory beyond what the file's summary accounts for
+SECONDS = 600  # of processor time
+
+
+def main() -> int:
+    source, target, limits = int(sys.argv[1]), int(sys.argv[2]), Limits(**json.loads(sys.argv[3]))
+    with os.fdopen(source, "rb") as file, os.fdopen(target, "wb") as out:
+        try:
+            out.writelines(pack(read_parquet(file, limits)))
+            return DONE
+        except Rejected as error:
+            refusal = {name: getattr(error, name) for name in ("message", "row", "column", "limit", "too_large")}
+        except Exception:  # whatever damage makes the library raise
+            refusal = {"message": DAMAGED}
+        out.seek(0)
+        out.truncate()
+        out.write(json.dumps(refusal).encode())
+        return REFUSED
+
+
+def read_parquet(file: Any, limits: Limits) -> Columns:
+    """The table in an open file, column by column."""
+    pa.set_cpu_count(1)
+    schema = pq.ParquetFile(file).schema_arrow
+    check_names([name.strip() for name in schema.names], limits)
+    for field in schema:
+        _check_type(field)
+    words = [field.name for field in schema if _is_text(field.type)]
+    table = pq.ParquetFile(file, read_dictionary=words)  # a word that stands a million times is read once
+    _check_size(table.metadata, limits)
+    return Columns.of([_column(table, field, limits) for field in schema])
+
+
+def _column(table: Any, field: Any, limits: Limits) -> Column:
+    batches = _batches(table, field.name, limits)
+    if _is_words(field.type):
+        return _words_column(field.name.strip(), (_words(batch, field.name.strip(), limits) for batch in batches), limits)
+    return _numbers_column(field.name.strip(), [_numbers(batch) for batch in batches])
+
+
+def _check_type(field: Any) -> None:
+    kind, name = field.type, field.name.strip()
+    if _is_words(kind) or pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_null(kind):
+        return
+    if pa.types.is_nested(kind):
+        what = "holds lists or structures: make flat columns of it"
+    elif pa.types.is_temporal(kind):
+        what = "holds dates or times: make numbers of them, such as days since a day, or words"
+    elif pa.types.is_decimal(kind):
+        what = "holds decimals: make floats or words of them"
+    else:
+        what = "holds neither numbers nor text: make numbers or words of it, or leave it out"
+    raise Rejected(f"the column {named(name)} {what}", column=name)
+
+
+def _is_text(kind: Any) -> bool:
+    if pa.types.is_dictionary(kind):
+        return _is_text(kind.value_type)
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def _is_words(kind: Any) -> bool:
+    return _is_text(kind) or bool(pa.types.is_boolean(kind))
+
+
+def _check_size(about: Any, limits: Limits) -> None:
+    """What the file's summary says is within limits; from here on it gets the memory for that, and no more."""
+    if about.num_rows > limits.rows:
+        raise too_many_rows(limits.rows)
+    if about.num_rows < 1:
+        raise Rejected("the table has no rows: send some")
+    size = sum(about.row_group(g).total_byte_size for g in range(about.num_row_groups))
+    if size > limits.bytes:
+        raise too_many_bytes(limits.bytes)
+    cells = about.num_rows * about.num_columns
+    room = _address_space() + SPARE + 3 * max(size, 0) + 8 * cells + 64 * about.num_rows
+    resource.setrlimit(resource.RLIMIT_AS, (room, room))
+    resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
+
+
+def _address_space() -> int:
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[0]) * resource.getpagesize()
+
+
+def _batches(table: Any, name: str, limits: Limits) -> Iterator[Any]:
+    """A column's values, exactly as many as the summary says; the library gives what the pages hold, whatever it says."""
+    seen = spent = 0
+    for batch in table.iter_batches(batch_size=BATCH, columns=[name], use_threads=False):
+        seen += batch.num_rows
+        spent += batch.nbytes
+        if seen > table.metadata.num_rows or batch.num_columns != 1:
+            raise Rejected(DAMAGED)
+        if spent > limits.bytes:
+            raise too_many_bytes(limits.bytes)
+        batch.column(0).validate(full=True)
+        yield batch.column(0)
+    if seen != table.metadata.num_rows:
+        raise Rejected(DAMAGED)
+
+
+def _numbers(batch: Any) -> NDArray[np.float64]:
+    return np.asarray(batch.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False), np.float64)
+
+
+def _numbers_column(name: str, batches: list[NDArray[np.float64]]) -> Column:
+    numbers = np.concatenate(batches)
+    infinite = np.isinf(numbers)
+    if infinite.any():
+        row = int(np.argmax(infinite)) + 2
+        raise Rejected(
+            f"the column {named(name)} has an infinity in row {row:,}: leave the cell empty or give a number", row=row, column=name
+        )
+    return numbers_column(name, numbers)
+
+
+def _words(batch: Any, name: str, limits: Limits) -> tuple[list[str | None], NDArray[np.int32]]:
+    """The words of a batch, stripped, None for nothing; and the code of each row."""
+    if pa.types.is_boolean(batch.type):
+        return ["false", "true"], np.asarray(batch.cast(pa.int8()).fill_null(-1).to_numpy(zero_copy_only=False), np.int32)
+    if not pa.types.is_dictionary(batch.type):
+        batch = batch.dictionary_encode()
+    codes = np.asarray(batch.indices.fill_null(-1).to_numpy(zero_copy_only=False), np.int64)
+    used = np.unique(codes[codes >= 0])
+    if len(used) > limits.categories:
+        raise too_many_categories(name, limits.categories)
+    words = [(word and word.strip()) or None for word in batch.dictionary.take(pa.array(used)).to_pylist()]
+    if any(word is not None and len(word.encode()) > limits.field for word in words):
+        raise field_too_long(limits.field, None, name)
+    if any(word is not None and "\0" in word for word in words):
+        raise Rejected(f"the column {named(name)} has a word with a character of zero: take it out", column=name)
+    place = np.searchsorted(used, codes).astype(np.int32)
+    place[codes < 0] = -1
+    return words, place
+
+
+def _words_column(name: str, batches: Iterable[tuple[list[str | None], NDArray[np.int32]]], limits: Limits) -> Column:
+    codes: dict[str, int] = {}
+    parts = []
+    for words, places in batches:
+        code = np.array([*(-1 if word is None else codes.setdefault(word, len(codes)) for word in words), -1], np.int32)
+        parts.append(code[places])
+    whole = np.concatenate(parts)
+    present = np.unique(whole[whole >= 0])  # of the words of a batch of truths both need not be there
+    if len(present) > limits.categories:
+        raise too_many_categories(name, limits.categories)
+    order = np.full(len(codes) + 1, -1, np.int32)
+    order[present] = np.arange(len(present))
+    every = list(codes)
+    return words_column(name, [every[k] for k in present], order[whole])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,56 @@
+"""Parquet as it arrives: kept in a temporary file, because it is read from its end, then read in a process of its own.
+
+The library that reads it trusts the sizes that a page claims: a file of some kilobytes can ask for gigabytes, or bring the process down.
+So that process may have only as much memory as the file's own summary accounts for, and whatever becomes of it, this one lives on.
+"""
+
+import json
+import mmap
+import os
+import subprocess
+import sys
+import tempfile
+from dataclasses import asdict
+
+from service.reading.columns import Columns
+from service.reading.limits import Limits, Rejected
+from service.reading.packing import unpack
+
+DONE, REFUSED = 0, 3  # how the process ends when it ends well
+DAMAGED = "the Parquet file is damaged, or larger than it says: write it again, or send CSV"
+
+
+class ParquetReader:
+    """Takes the bytes of a Parquet file in pieces and gives its columns."""
+
+    def __init__(self, limits: Limits, folder: str | None = None) -> None:
+        self._limits = limits
+        self._folder = folder
+        self._file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115 - closed by close()
+
+    def feed(self, data: bytes | memoryview) -> None:
+        self._file.write(data)
+
+    def finish(self) -> Columns:
+        self._file.flush()
+        with tempfile.TemporaryFile(dir=self._folder) as out:
+            code = _read_apart(self._file.fileno(), out.fileno(), self._limits)
+            out.seek(0)
+            if code == REFUSED:
+                raise Rejected(**json.load(out))
+            if code != DONE:
+                raise Rejected(DAMAGED)
+            return unpack(mmap.mmap(out.fileno(), 0, access=mmap.ACCESS_READ))
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def _read_apart(source: int, target: int, limits: Limits) -> int:
+    command = [sys.executable, "-m", "service.reading.parquet_child", str(source), str(target), json.dumps(asdict(limits))]
+    # the system's own allocator: the library's reserves more address space than the limit leaves
+    settings = {**os.environ, "ARROW_DEFAULT_MEMORY_POOL": "system", "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(
+        command, pass_fds=(source, target), env=settings, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    return done.returncode

@@ -1,0 +1,276 @@
+"""What a job may become, on both databases: every transition, and every write that comes too late."""
+
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from models import dump
+from service.config import Settings
+from service.errors import DatasetInUse, DatasetNotFound, InvalidRequest, JobNotFound, JobOver, KeyReused
+from service.reading import Reader
+from service.registry.describing import describe
+from service.registry.versions import resolve
+from service.store import archives
+from service.store import jobs as stored
+from service.store.audit import Actor
+from service.store.db import Database, open_database
+from service.store.ids import new_id
+from service.training import datasets, jobs
+from service.training.jobs import LeaseLost
+from service.training.spec import Spec
+from tests.databases import rows
+from tests.examples import clinic
+
+ME = Actor("me")
+LEASE = 30.0
+
+
+@pytest.fixture
+def database(database_url: str) -> Iterator[Database]:
+    database = open_database(Settings(database=database_url))
+    with Reader() as reader:
+        reader.feed(b"age,colour,sick\n" + b"31,red,no\n40,blue,yes\n" * 10)
+        table = reader.finish()
+    datasets.store(database, ME, "small", table, 100, {"age": {"cost": 2.0}})
+    yield database
+    database.close()
+
+
+def spec(**given: Any) -> Spec:
+    asked = {"dataset": "small", "label": "sick", "learner": "budget-forest", "publish": {"name": "small", "alias": "live"}}
+    return Spec(**(asked | given))
+
+
+def submit(database: Database, **given: Any) -> Any:
+    return jobs.submit(database, ME, spec(**given))[0]
+
+
+def status(database: Database, id: Any) -> str:
+    return jobs.read(database, id).status
+
+
+def lapse(database: Database) -> None:
+    """Let every lease be over, as if its worker had not been heard of for so long."""
+    database.write(stored.lapse_all)
+
+
+def events(database: Database, id: Any) -> list[str]:
+    return [event.kind for event in database.read(lambda db: stored.events_after(db, id, 0, 100))]
+
+
+def finish(database: Database, claim: jobs.Claim) -> str:
+    ensemble = clinic()
+    return jobs.finish(database, claim, archives.stage(database, dump(ensemble)), describe(ensemble), [])
+
+
+def test_queued_running_done(database: Database, database_url: str) -> None:
+    job = submit(database)
+    assert (job.status, job.attempts, job.spec["costs"]) == ("queued", 0, {"age": {"cost": 2.0}})
+    claim = jobs.claim(database, LEASE)
+    assert claim is not None
+    assert (claim.job.id, claim.job.status, claim.job.attempts) == (job.id, "running", 1)
+    assert jobs.claim(database, LEASE) is None
+    jobs.renew(database, claim, LEASE, {"phase": "growing", "fraction": 0.5, "trees": 3, "mean_cost": None}, True)
+    assert jobs.read(database, job.id).progress["trees"] == 3
+    assert finish(database, claim) == "small:1"
+    done = jobs.read(database, job.id)
+    assert (done.status, done.result["model"], done.lease_token) == ("done", {"name": "small", "version": 1}, None)
+    assert resolve(database, "small@live") == ("small", 1)
+    assert events(database, job.id) == ["queued", "running", "progress", "done"]
+    assert rows(database_url, "SELECT action FROM audit_log ORDER BY id")[-2:] == [("job.submit",), ("version.publish",)]
+
+
+def test_jobs_are_claimed_oldest_first_and_once(database: Database) -> None:
+    submitted = [submit(database, seed=seed).id for seed in range(12)]
+    with ThreadPoolExecutor(6) as pool:
+        claims = list(pool.map(lambda _: jobs.claim(database, LEASE), range(16)))
+    found = [claim.job.id for claim in claims if claim]
+    assert sorted(found) == submitted
+    assert len({claim.token for claim in claims if claim}) == 12
+
+
+def test_a_worker_that_is_not_heard_of_loses_its_job(database: Database, database_url: str) -> None:
+    job = submit(database)
+    frozen = jobs.claim(database, LEASE)
+    lapse(database)
+    other = jobs.claim(database, LEASE)
+    assert frozen is not None
+    assert other is not None
+    assert (other.job.id, other.job.attempts) == (job.id, 2)
+    for late in (
+        lambda: jobs.renew(database, frozen, LEASE, {}, True),
+        lambda: finish(database, frozen),
+        lambda: jobs.fail(database, frozen, "too late"),
+        lambda: jobs.again(database, frozen, "too late"),
+        lambda: jobs.release(database, frozen),
+    ):
+        with pytest.raises(LeaseLost):
+            late()
+    assert rows(database_url, "SELECT count(*) FROM versions") == [(0,)]
+    assert events(database, job.id) == ["queued", "running", "running"]
+    assert finish(database, other) == "small:1"
+    with pytest.raises(LeaseLost):
+        finish(database, frozen)
+    assert rows(database_url, "SELECT count(*) FROM versions") == [(1,)]
+
+
+def test_a_renewed_lease_holds(database: Database) -> None:
+    submit(database)
+    claim = jobs.claim(database, LEASE)
+    lapse(database)
+    assert claim is not None
+    jobs.renew(database, claim, LEASE, {}, False)  # nobody has taken it: it is still this worker's
+    assert jobs.claim(database, LEASE) is None
+
+
+def test_three_attempts_and_no_more(database: Database) -> None:
+    job = submit(database)
+    for attempt in (1, 2, 3):
+        claim = jobs.claim(database, LEASE)
+        assert claim is not None
+        assert claim.job.attempts == attempt
+        lapse(database)
+    assert jobs.claim(database, LEASE) is None
+    failed = jobs.read(database, job.id)
+    assert (failed.status, failed.dataset_id) == ("failed", None)
+    assert "3 times" in failed.failure
+
+
+def test_a_child_that_dies_is_tried_again_three_times(database: Database) -> None:
+    job = submit(database)
+    for attempt in (1, 2, 3):
+        claim = jobs.claim(database, LEASE)
+        assert claim is not None
+        jobs.again(database, claim, "it was killed")
+        assert status(database, job.id) == ("queued" if attempt < 3 else "failed")
+    assert "it was killed" in jobs.read(database, job.id).failure
+
+
+def test_stopping_a_worker_is_no_attempt(database: Database) -> None:
+    job = submit(database)
+    for _ in range(5):
+        claim = jobs.claim(database, LEASE)
+        assert claim is not None
+        jobs.release(database, claim)
+    assert (status(database, job.id), jobs.read(database, job.id).attempts) == ("queued", 0)
+
+
+@pytest.mark.parametrize("running", [False, True])
+def test_cancel(database: Database, database_url: str, running: bool) -> None:
+    job = submit(database)
+    claim = jobs.claim(database, LEASE) if running else None
+    assert jobs.cancel(database, ME, job.id).status == "cancelled"
+    assert jobs.cancel(database, ME, job.id).status == "cancelled"  # twice is the same as once
+    assert jobs.claim(database, LEASE) is None
+    if claim is not None:
+        with pytest.raises(LeaseLost):
+            finish(database, claim)
+    assert rows(database_url, "SELECT count(*) FROM versions") == [(0,)]
+    assert events(database, job.id).count("cancelled") == 1
+
+
+def test_what_is_over_cannot_be_cancelled(database: Database) -> None:
+    job = submit(database)
+    claim = jobs.claim(database, LEASE)
+    assert claim is not None
+    finish(database, claim)
+    with pytest.raises(JobOver, match="done"):
+        jobs.cancel(database, ME, job.id)
+    with pytest.raises(JobNotFound):
+        jobs.cancel(database, ME, new_id())
+
+
+def test_cancelling_and_publishing_at_once_have_one_winner(database: Database, database_url: str) -> None:
+    for _ in range(10):
+        job = submit(database)
+        claim = jobs.claim(database, LEASE)
+        assert claim is not None
+        before = rows(database_url, "SELECT count(*) FROM versions")[0][0]
+        start = threading.Barrier(2)
+
+        def end(work: Any, start: threading.Barrier = start) -> bool:
+            start.wait()
+            try:
+                work()
+                return True
+            except (LeaseLost, JobOver):
+                return False
+
+        with ThreadPoolExecutor(2) as pool:
+            published = pool.submit(end, lambda claim=claim: finish(database, claim))
+            cancelled = pool.submit(end, lambda job=job: jobs.cancel(database, ME, job.id))
+        assert published.result() != cancelled.result()
+        after = rows(database_url, "SELECT count(*) FROM versions")[0][0]
+        assert after - before == published.result()
+        assert status(database, job.id) == ("done" if published.result() else "cancelled")
+
+
+def test_a_data_set_is_kept_while_a_job_needs_it(database: Database) -> None:
+    first, second = submit(database), submit(database, seed=1)
+    for _ in range(2):
+        with pytest.raises(DatasetInUse):
+            datasets.delete(database, ME, "small")
+        claim = jobs.claim(database, LEASE)
+        assert claim is not None
+        with pytest.raises(DatasetInUse):
+            datasets.delete(database, ME, "small")
+        finish(database, claim)
+    datasets.delete(database, ME, "small")
+    assert [status(database, job.id) for job in (first, second)] == ["done", "done"]
+    with pytest.raises(DatasetNotFound):
+        submit(database)
+
+
+def test_an_idempotency_key_submits_one_job(database: Database) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda _: jobs.submit(database, ME, spec(), ("key", "hash")), range(8)))
+    assert len({row.id for row, _ in found}) == 1
+    assert sorted(replayed for _, replayed in found) == [False] + [True] * 7
+    with pytest.raises(KeyReused):
+        jobs.submit(database, ME, spec(), ("key", "another"))
+    assert jobs.submit(database, Actor("you"), spec(), ("key", "another"))[1] is False  # keys belong to owners
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"label": "ill"}, "no column 'ill'; its columns are 'age', 'colour', 'sick'"),
+        ({"costs": {"height": {"cost": 1}}}, "no column 'height'"),
+        ({"costs": {"sick": {"cost": 1}}}, "no column 'sick'"),
+        ({"learner": "oracle"}, "the learners are budget-forest, greedy-tree"),
+        ({"learner": "greedy-tree", "budget": 5.0}, "takes none"),
+        ({"params": {"categorical": ["sick"]}}, "no feature 'sick'"),
+        ({"publish": {"name": "A/B", "alias": None}}, "1 to 64"),
+        ({"publish": {"name": "a", "alias": "💔"}}, "1 to 64"),
+        ({"penalties": {"maybe": {"no": 1.0}}}, "'maybe' is no value of 'sick'"),
+    ],
+)
+def test_what_cannot_be_done_is_refused_at_once(database: Database, database_url: str, given: dict, said: str) -> None:
+    with pytest.raises(InvalidRequest) as caught:
+        submit(database, **given)
+    assert said in caught.value.detail
+    assert rows(database_url, "SELECT count(*) FROM jobs") == [(0,)]
+
+
+@pytest.mark.parametrize(
+    ("cells", "said"),
+    [
+        (["yes", "", "no"], "missing in 1 rows"),
+        (["yes", "yes", "yes"], "the same in every row"),
+        (["1.5", "2", "3"], "not whole"),
+        ([str(i) for i in range(5000)], "more than 1,000 different values"),
+        ([f"w{i}" for i in range(5000)], "5,000 different values"),
+        ([str(i % 300) for i in range(600)], "300 different values"),
+    ],
+)
+def test_labels_that_cannot_be_learnt_are_refused(database: Database, cells: list[str], said: str) -> None:
+    with Reader() as reader:
+        reader.feed("x,y\n".encode() + "".join(f"{i},{cell}\n" for i, cell in enumerate(cells)).encode())
+        datasets.store(database, ME, "odd", reader.finish(), 1, None)
+    with pytest.raises(InvalidRequest) as caught:
+        submit(database, dataset="odd", label="y")
+    assert said in caught.value.detail
+    assert caught.value.detail.startswith("label: ")
