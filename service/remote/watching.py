@@ -37,12 +37,12 @@ class Watch:
 
     def __call__(self, event: Json) -> None:
         with self._lock:
+            if "why" in event:
+                self._print(f"{self._clock}  queued again: {event['why']}")
             self._clock.set(event)
             kind, fraction = str(event.get("phase", event["event"])), event.get("fraction", 0.0)
             if event["event"] in ("failed", "cancelled"):
                 fraction = self._fraction
-            if "why" in event:
-                self._print(f"{self._clock}  queued again: {event['why']}")
             self._text, self._fraction = told(event), fraction
             if self.live:
                 self._draw()

@@ -254,11 +254,11 @@ def test_the_bar_is_no_wider_than_the_terminal_and_its_clock_goes_on(monkeypatch
         time.sleep(0.2)
         watch({"id": 3, "event": "queued", "at": "2026-01-01T01:01:03Z", "why": "its worker was stopped"})
     lines = screen.getvalue().split("\r\x1b[K")
-    assert "[                        ]   0 %  0:00  starting" in lines[1]
-    assert lines[2] == "[############            ]  50 %  1:01:02  growi"
+    assert lines[1] == "[                        ]   0 %  0:00  startin"
+    assert lines[2] == "[############            ]  50 %  1:01:02  grow"
     assert len(lines) > 5
-    assert "0:00  queued again: its worker was stopped\n" in lines
-    assert all(len(line) < 48 for line in lines if line.startswith("["))
+    assert "1:01:02  queued again: its worker was stopped\n" in lines
+    assert all(len(line.rstrip()) < 48 for line in lines if line.startswith("["))
 
 
 # What is written down
@@ -266,7 +266,10 @@ def test_the_bar_is_no_wider_than_the_terminal_and_its_clock_goes_on(monkeypatch
 
 def test_the_python_of_the_page_runs(heart, monkeypatch):
     monkeypatch.chdir(ROOT)
-    names = run_blocks("training.md", heart)
+    with Client(heart) as client:
+        client.delete_dataset("heart")  # the page stores it with other prices
+        names = run_blocks("training.md", heart)
+        client.delete_dataset("heart")
     assert names["job"]["status"] == "done"
     names["client"].close()
 
