@@ -249,7 +249,8 @@ def read_cell(data, start, stop):
         while p < stop:
             if not ZERO <= data[p] <= ZERO + 9:
                 return WORD, np.nan, CODED
-            exponent = min(exponent * 10 + (np.int64(data[p]) - ZERO), 1_000_000_000)
+            if exponent < 100_000_000:
+                exponent = exponent * 10 + int(data[p]) - ZERO
             p += 1
         power += -exponent if down else exponent
     if significant > 19:
