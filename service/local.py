@@ -5,10 +5,8 @@ import csv
 import inspect
 import io
 import sys
-from collections.abc import Callable
+import warnings
 from typing import Any
-
-import numpy as np
 
 from models import Ensemble, acquire, dump, load
 from models.costs import CostModel
@@ -18,7 +16,9 @@ from models.table import read_table
 from service.parameters import parse_value
 from service.reading import read_file
 from service.reporting import drawn, report
-from service.training.measuring import measured
+from service.training import run
+from service.training.pricing import from_model
+from service.training.spec import Spec
 
 OWN = ("costs", "categorical", "n_jobs", "random_state", "budget")  # parameters that have options of their own
 
@@ -28,52 +28,58 @@ def train(options: argparse.Namespace) -> str:
     table = read_file(options.data)
     if options.label not in table.columns:
         raise ValueError(f"{options.data} has no column {options.label!r} to learn: its columns are {', '.join(table.columns[:40])}")
-    labels = table.labels(options.label)
-    X = table.only([name for name in table.columns if name != options.label])
-    costs = CostModel.from_csv(options.costs) if options.costs else None
-    learner = _learner(options, costs)
-    order = np.random.default_rng(options.seed).permutation(len(X))
-    held = int(len(X) * options.test_fraction)
-    test, kept = np.sort(order[:held]), np.sort(order[held:])
-    bar = _bar(options, getattr(learner, "max_trees", 1))
-    learner.fit(X.rows(kept), labels[kept], **({"progress": bar} if bar else {}))
-    ensemble: Ensemble = learner.ensemble_
+    params = _params(options)
+    spec = Spec(
+        dataset=options.data,
+        label=options.label,
+        learner=options.learner,
+        params=params,
+        budget=options.budget,
+        costs=_costs(options, [name for name in table.columns if name != options.label]),
+        test_fraction=options.test_fraction,
+        seed=options.seed,
+    )
+    bar = _bar(options) if sys.stderr.isatty() else None
+    done = run.train(table, spec, bar or (lambda progress: None), options.jobs)
     if bar:
         print(file=sys.stderr)
-    if held:
-        ensemble = measured(ensemble, X.rows(test), labels[test], options.jobs)
-    if held and options.plot:
+    for warning in done.warnings:
+        warnings.warn(warning, stacklevel=1)
+    ensemble = done.ensemble
+    if options.plot and "curve" in ensemble.metrics:
         _plot(ensemble, options)
     dump(ensemble, options.out)
     paid = {price.feature: price.cost for price in ensemble.costs.prices}
     return f"{report(len(ensemble), ensemble.metrics, paid)}\n\nwritten to {options.out}"
 
 
-def _learner(options: argparse.Namespace, costs: CostModel | None) -> Any:
-    kind = LEARNERS[options.learner]
-    known = {name: p.default for name, p in inspect.signature(kind).parameters.items()}
-    settings: dict[str, Any] = {"costs": costs, "n_jobs": options.jobs, "random_state": options.seed}
-    if options.budget is not None:
-        if "budget" not in known:
-            raise ValueError(f"{options.learner} takes no budget: leave --budget out, or use budget-forest")
-        settings["budget"] = options.budget
+def _params(options: argparse.Namespace) -> dict[str, Any]:
+    known = inspect.signature(LEARNERS[options.learner]).parameters
+    if options.budget is not None and "budget" not in known:
+        raise ValueError(f"{options.learner} takes no budget: leave --budget out, or use budget-forest")
+    params = {}
     for given in options.set or []:
         name, equals, text = given.partition("=")
         if not equals or name not in known or name in OWN:
             allowed = ", ".join(name for name in known if name not in OWN)
             raise ValueError(f"--set {given}: expected NAME=VALUE, where {options.learner} knows {allowed}")
-        settings[name] = parse_value(text)
-    return kind(**settings)
+        params[name] = parse_value(text)
+    return params
 
 
-def _bar(options: argparse.Namespace, most: int) -> Callable[[float, int, float], None] | None:
+def _costs(options: argparse.Namespace, features: list[str]) -> dict[str, dict[str, Any]]:
+    """The price list, which must price every feature; 1 each without one."""
+    return from_model(CostModel.of(CostModel.from_csv(options.costs), features)) if options.costs else {}
+
+
+def _bar(options: argparse.Namespace) -> run.Tell:
     """A line on a terminal that shows trees, mean cost so far and the budget."""
-    if options.learner != "budget-forest" or not sys.stderr.isatty():
-        return None
+    limit = "" if options.budget is None else f" of {options.budget:,.2f}"
 
-    def show(alpha: float, trees: int, cost: float) -> None:
-        spent = "" if cost != cost else f", mean cost {cost:,.2f}" + (f" of {options.budget:,.2f}" if options.budget is not None else "")
-        print(f"\r{drawn(trees / most)} {trees}/{most} trees, alpha {alpha:g}{spent}   ", end="", file=sys.stderr, flush=True)
+    def show(progress: run.Progress) -> None:
+        trees = "" if progress.trees is None else f", {progress.trees} trees"
+        spent = "" if progress.mean_cost is None else f", mean cost {progress.mean_cost:,.2f}{limit}"
+        print(f"\r{drawn(progress.fraction)} {progress.phase}{trees}{spent}   ", end="", file=sys.stderr, flush=True)
 
     return show
 

@@ -77,7 +77,7 @@ def test_a_progress_bar_is_shown_on_a_terminal(tmp_path):
             shown += part
     except OSError:
         pass
-    assert b"6/6 trees, alpha 0, mean cost" in shown
+    assert b"] growing, 6 trees, mean cost" in shown
     assert b" of 60.00" in shown
 
 
