@@ -7,6 +7,7 @@ import json
 import os
 import resource
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -52,11 +53,12 @@ def read_parquet(file: Any, limits: Limits) -> Columns:
     words = [field.name for field in schema if _is_text(field.type)]
     table = pq.ParquetFile(file, read_dictionary=words)  # a word that stands a million times is read once
     _check_size(table.metadata, limits)
-    return Columns.of([_column(table, field, limits) for field in schema])
+    spent: Counter[str] = Counter()  # bytes by column
+    return Columns.of([_column(table, field, limits, spent) for field in schema])
 
 
-def _column(table: Any, field: Any, limits: Limits) -> Column:
-    batches = _batches(table, field.name, limits)
+def _column(table: Any, field: Any, limits: Limits, spent: Counter[str]) -> Column:
+    batches = _batches(table, field.name, limits, spent)
     if _is_words(field.type):
         return _words_column(field.name.strip(), (_words(batch, field.name.strip(), limits) for batch in batches), limits)
     return _numbers_column(field.name.strip(), [_numbers(batch) for batch in batches])
@@ -107,15 +109,15 @@ def _address_space() -> int:
         return int(file.read().split()[0]) * resource.getpagesize()
 
 
-def _batches(table: Any, name: str, limits: Limits) -> Iterator[Any]:
+def _batches(table: Any, name: str, limits: Limits, spent: Counter[str]) -> Iterator[Any]:
     """A column's values, exactly as many as the summary says; the library gives what the pages hold, whatever it says."""
-    seen = spent = 0
+    seen = 0
     for batch in table.iter_batches(batch_size=BATCH, columns=[name], use_threads=False):
         seen += batch.num_rows
-        spent += batch.nbytes
+        spent[name] += batch.nbytes
         if seen > table.metadata.num_rows or batch.num_columns != 1:
             raise Rejected(DAMAGED)
-        if spent > limits.bytes:
+        if spent.total() > limits.bytes:
             raise too_many_bytes(limits.bytes)
         batch.column(0).validate(full=True)
         yield batch.column(0)
