@@ -76,4 +76,4 @@ def to_float(digits, power):
     mantissa = (mantissa + (mantissa & ONE)) >> ONE
     if exponent > 2046 or (exponent == 2046 and mantissa >= np.uint64(2**53)):
         return np.inf
-    return math.ldexp(float(mantissa), exponent - 1075)
+    return math.ldexp(float(mantissa), int(exponent - 1075))

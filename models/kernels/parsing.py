@@ -249,7 +249,8 @@ def read_cell(data, start, stop):
         while p < stop:
             if not ZERO <= data[p] <= ZERO + 9:
                 return WORD, np.nan, CODED
-            exponent = min(exponent * 10 + (data[p] - ZERO), 1_000_000_000)
+            if exponent < 100_000_000:
+                exponent = exponent * 10 + int(data[p]) - ZERO
             p += 1
         power += -exponent if down else exponent
     if significant > 19:
@@ -329,6 +330,26 @@ def sum_up(values, forms, rows, kinds, counts, low, high, whole, single):
                 are_whole = are_whole and value == np.floor(value) and (value != 0.0 or 1.0 / value > 0)
         counts[c, 0], counts[c, 1], counts[c, 2], counts[c, 3], counts[c, 4], counts[c, 5] = empty, coded, words, lost, least, greatest
         low[c], high[c], whole[c], single[c] = smallest, largest, are_whole, are_single
+
+
+@kernel
+def gather_texts(data, entries, ends, letters):
+    """The texts of the entries, one after the other."""
+    start = 0
+    for e in range(len(entries)):
+        for k in range(entries[e, STOP] - entries[e, START]):
+            letters[start + k] = data[entries[e, START] + k]
+        start = ends[e]
+
+
+@kernel
+def recode(values, forms, code, codes):
+    """The code of every cell by its entry's, -1 where it has none; gives the number of plain numbers among them."""
+    plain_numbers = 0
+    for r in range(len(values)):
+        codes[r] = code[np.int64(values[r])] if forms[r] == CODED else -1
+        plain_numbers += forms[r] < CODED
+    return plain_numbers
 
 
 @kernel

@@ -35,15 +35,22 @@ class Piece(NamedTuple):
 
 @dataclass(frozen=True)
 class Texts:
-    """A block's dictionary: texts of words and of oddly written numbers, which column each is of, and the numbers."""
+    """A block's dictionary: the letters of words and of oddly written numbers, which column each is of, and the numbers."""
 
-    texts: list[str]
+    letters: bytes
+    ends: NDArray[np.int64]
+    doubled: NDArray[np.int64]
     columns: NDArray[np.int64]
     kinds: NDArray[np.int64]
+    marks: NDArray[np.int64]
     numbers: NDArray[np.float64]
 
     def of(self, column: int) -> NDArray[np.int64]:
         return np.flatnonzero(self.columns == column)
+
+    def __getitem__(self, e: int) -> str:
+        text = self.letters[self.ends[e - 1] if e else 0 : self.ends[e]].decode()
+        return text.replace('""', '"') if self.doubled[e] else text
 
 
 @dataclass(frozen=True)
@@ -141,15 +148,15 @@ def _parse(
 
 
 def _texts(data: bytes, entries: NDArray[np.int64], numbers: NDArray[np.float64]) -> Texts:
-    texts, kinds = [], entries[:, parsing.KIND].copy()
-    for _, start, stop, doubled, *_ in entries.tolist():
-        text = data[start:stop].decode()
-        texts.append(text.replace('""', '"') if doubled else text)
-    numbers = numbers.copy()
-    for e in np.flatnonzero(kinds == HARD):
-        numbers[e] = float(texts[e])
-        kinds[e] = WORD if np.isinf(numbers[e]) else NUMBER
-    return Texts(texts, entries[:, parsing.COLUMN].copy(), kinds, numbers)
+    ends = np.cumsum(entries[:, parsing.STOP] - entries[:, parsing.START])
+    letters = np.empty(ends[-1] if len(ends) else 0, np.uint8)
+    parsing.gather_texts(np.frombuffer(data, np.uint8), entries, ends, letters)
+    doubled, columns, kinds, marks = (entries[:, field].copy() for field in (parsing.DOUBLED, parsing.COLUMN, parsing.KIND, parsing.HASH))
+    texts = Texts(letters.tobytes(), ends, doubled, columns, kinds, marks, numbers.copy())
+    for e in np.flatnonzero(kinds == HARD).tolist():
+        texts.numbers[e] = float(texts[e])
+        kinds[e] = WORD if np.isinf(texts.numbers[e]) else NUMBER
+    return texts
 
 
 def _piece(values: NDArray[np.float64], forms: NDArray[np.uint8], counts: NDArray[np.int64], kind: np.dtype[Any], texts: Texts) -> Piece:

@@ -16,6 +16,7 @@ from service.reading.gathering import Gathered
 from service.reading.limits import Limits, Rejected, field_too_long, named, too_many_columns
 
 BLOCK = 1024 * 1024  # bytes of text parsed at a time; its cells stay in the processor's cache
+ROWS = 1024  # bytes per column that a block has at least: some hundred rows, or every piece of a column would be tiny
 THREADS = 2
 IN_FLIGHT = 3  # blocks that wait or are parsed: what is held beyond the columns
 LONGEST_NAME = 1_000  # characters
@@ -28,6 +29,7 @@ class CsvReader:
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self._pending = bytearray()
+        self._block = BLOCK
         self._scanned, self._state = 0, (0, 0, 0)  # bytes of pending that were scanned; where in a row, a cell and quotes they end
         self._gathered: Gathered | None = None
         self._started = False
@@ -42,7 +44,7 @@ class CsvReader:
             self._skip_mark()
             if self._gathered is None:
                 self._read_header()
-            if self._gathered is not None and len(self._pending) >= BLOCK:
+            if self._gathered is not None and len(self._pending) >= self._block:
                 self._cut()
 
     def finish(self) -> Columns:
@@ -97,6 +99,7 @@ class CsvReader:
             self._scanned, self._state = 0, (0, 0, 0)
             if line.strip(b"\r\n"):
                 self._gathered = Gathered(read_names(line, self._limits), self._limits)
+                self._block = max(BLOCK, ROWS * len(self._gathered.names))
                 return
 
     def _scan(self, stop: int) -> tuple[int, int]:

@@ -5,12 +5,13 @@ were written; only texts of oddly written ones (007, 1e5, more than 15 digits) a
 than a column may have words: beyond that the column can only be numbers.
 """
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from models.kernels.parsing import CODED, WORD
+from models.kernels.parsing import CODED, PLAIN, WORD, recode
 from service.reading.blocks import Block, Piece, resolved
 from service.reading.columns import Column, numbers_column, numeric_column, smallest, words_column
 from service.reading.limits import Limits, Rejected, named, too_many_categories, too_many_rows
@@ -28,7 +29,7 @@ class Gathered:
         self.keep = np.ones(len(names), np.uint8)  # what a block is told: whether texts of odd numbers are still wanted
         self._pieces: list[list[Piece]] = [[] for _ in names]
         self._words: list[dict[str, int] | None] = [None] * len(names)
-        self._odd: list[set[str]] = [set() for _ in names]
+        self._odd = [np.empty(0, np.int64) for _ in names]  # hashes of the texts of odd numbers
         self._empty = np.zeros(len(names), np.int64)
         self._low, self._high = np.full(len(names), np.inf), np.full(len(names), -np.inf)
         self._whole, self._single = np.ones(len(names), np.bool_), np.ones(len(names), np.bool_)
@@ -55,10 +56,10 @@ class Gathered:
     def _remember(self, c: int, piece: Piece) -> None:
         """Count the spellings of odd numbers; too many, and the column's texts are let go."""
         if self.keep[c] and piece.texts is not None:
-            self._odd[c].update(piece.texts.texts[e] for e in piece.texts.of(c))
+            self._odd[c] = np.union1d(self._odd[c], piece.texts.marks[piece.texts.of(c)])
             if len(self._odd[c]) > min(MOST_SPELLINGS, self.limits.categories):
                 self.keep[c] = 0
-                self._odd[c] = set()
+                self._odd[c] = self._odd[c][:0]
                 self._pieces[c] = [Piece(resolved(piece), None) for piece in self._pieces[c]]
         elif piece.texts is not None:
             self._pieces[c][-1] = Piece(resolved(piece), None)
@@ -90,18 +91,13 @@ class Gathered:
     def _coded(self, c: int, piece: Piece) -> Piece:
         """A piece as codes of words, -1 where there is none."""
         codes = np.full(len(piece.values), -1, np.int32)
-        forms = piece.forms if isinstance(piece.forms, np.ndarray) else None
+        left = len(codes)
         if piece.texts is not None:
             mine = piece.texts.of(c)
-            code = np.empty(len(piece.texts.texts), np.int32)
-            code[mine] = [self._code(c, piece.texts.texts[e]) for e in mine]
-            coded = forms == CODED
-            codes[coded] = code[piece.values[coded].astype(np.int64)]
-        if forms is None:
-            plain = {piece.forms: ~np.isnan(piece.values)} if piece.forms is not None else {}
-        else:
-            plain = {form: forms == form for form in np.unique(forms).tolist() if form < CODED}
-        for form, which in plain.items():
+            code = np.empty(len(piece.texts.columns), np.int32)
+            code[mine] = [self._code(c, piece.texts[e]) for e in mine.tolist()]
+            left = recode(piece.values, piece.forms, code, codes)
+        for form, which in _by_form(piece) if left else ():
             # as whole numbers, bit by bit: 0 and -0 were written differently
             bits, place = np.unique(piece.values[which].astype(np.float64).view(np.int64), return_inverse=True)
             texts = [format(number, f".{form}f") for number in bits.view(np.float64).tolist()]
@@ -138,6 +134,14 @@ class Gathered:
             return numbers_column(self.names[c], _joined(pieces, np.dtype("f8")))
         low, high = (float(self._low[c]), float(self._high[c])) if missing < self.rows else (None, None)
         return numeric_column(self.names[c], _joined(pieces, kind), missing, low, high)
+
+
+def _by_form(piece: Piece) -> Iterator[tuple[int, NDArray[np.bool_]]]:
+    """Which of a piece's plain numbers were written with how many decimals."""
+    if isinstance(piece.forms, np.ndarray):
+        yield from ((form, piece.forms == form) for form in np.unique(piece.forms).tolist() if form <= PLAIN)
+    elif piece.forms is not None:
+        yield piece.forms, ~np.isnan(piece.values)
 
 
 def _joined(pieces: list[Piece], kind: np.dtype[Any]) -> NDArray[Any]:

@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -32,16 +33,15 @@ def frugal(*arguments: str, **environment: str) -> "subprocess.CompletedProcess[
     return subprocess.CompletedProcess(command, process.returncode, out, errors)
 
 
-class Server:
-    """`frugal serve` on a free port, in a process group of its own."""
+class Started:
+    """A long-running `frugal` in a process group of its own, its words in a file."""
 
-    def __init__(self, folder: Path, database: str, *options: str, **environment: str) -> None:
-        self.port = free_port()
-        self.url = f"http://127.0.0.1:{self.port}"
-        self.log = folder / f"serve-{self.port}.log"
+    def __init__(self, folder: Path, *arguments: str, **environment: str) -> None:
+        self.name = f"frugal {arguments[0]}"
+        self.log = Path(tempfile.mkstemp(prefix=f"{arguments[0]}-", suffix=".log", dir=folder)[1])
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(
-                [*COMMAND, "serve", "--port", str(self.port), "--database", database, *options],
+                [*COMMAND, *arguments],
                 cwd=ROOT,
                 env=_environment(environment),
                 stdin=subprocess.DEVNULL,
@@ -54,6 +54,40 @@ class Server:
     def said(self) -> str:
         """What it has printed."""
         return self.log.read_text()
+
+    def children(self) -> list[int]:
+        """The processes that it has started and that live."""
+        tasks = Path(f"/proc/{self.process.pid}/task").glob("*/children")
+        return [int(pid) for task in tasks for pid in task.read_text().split()]
+
+    def signal(self, number: int) -> None:
+        """To the process alone, as a service manager or a person sends it."""
+        self.process.send_signal(number)
+
+    def terminate(self) -> None:
+        self.signal(signal.SIGTERM)
+
+    def wait(self) -> None:
+        """Until it has ended, which must be with exit code 0."""
+        try:
+            code = self.process.wait(60)
+        except subprocess.TimeoutExpired:
+            pytest.fail(f"{self.name} has not ended:\n{self.said}")
+        if code:
+            raise subprocess.CalledProcessError(code, self.name, self.said)
+
+    def kill(self) -> None:
+        """SIGKILL to it and all that it has started."""
+        _kill(self.process)
+
+
+class Server(Started):
+    """`frugal serve` on a free port."""
+
+    def __init__(self, folder: Path, database: str, *options: str, **environment: str) -> None:
+        self.port = free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        super().__init__(folder, "serve", "--port", str(self.port), "--database", database, *options, **environment)
 
     def ready(self) -> "Server":
         """Wait until it serves; fail with what it said if it ends before."""
@@ -70,22 +104,15 @@ class Server:
     def client(self) -> httpx.Client:
         return httpx.Client(base_url=self.url, timeout=30)
 
-    def terminate(self) -> None:
-        """SIGTERM to the process that was started, as a service manager sends it."""
-        self.process.send_signal(signal.SIGTERM)
 
-    def wait(self) -> None:
-        """Until it has ended, which must be with exit code 0."""
-        try:
-            code = self.process.wait(60)
-        except subprocess.TimeoutExpired:
-            pytest.fail(f"frugal serve has not ended:\n{self.said}")
-        if code:
-            raise subprocess.CalledProcessError(code, "frugal serve", self.said)
-
-    def kill(self) -> None:
-        """SIGKILL to it and all its workers."""
-        _kill(self.process)
+@contextmanager
+def working(folder: Path, database: str, **environment: str) -> Iterator[Started]:
+    """`frugal worker`."""
+    worker = Started(folder, "worker", "--database", database, **environment)
+    try:
+        yield worker
+    finally:
+        worker.kill()
 
 
 @contextmanager

@@ -3,9 +3,7 @@
 import contextlib
 import itertools
 import json
-import os
 import shutil
-import signal
 import socket
 import subprocess
 import time
@@ -13,7 +11,6 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import httpx
@@ -21,6 +18,7 @@ import pytest
 
 from tests.databases import PostgresServer, rows
 from tests.examples import clinic, wide
+from tests.journeys.crashing import crash, own_postgresql, restart
 from tests.journeys.processes import frugal, serving, starting
 from tests.service.conftest import publish
 
@@ -180,36 +178,6 @@ def test_kill_9_of_postgresql_is_told_as_such_and_loses_nothing_that_was_acknowl
             resume(client, case)
         assert rows(postgresql.url("migrated"), UNEVEN) == [(0,)]
         assert client.get("/readyz").status_code == 200
-
-
-@contextlib.contextmanager
-def own_postgresql() -> Iterator[PostgresServer]:
-    """A server that no other test needs; its folder has a short name, because its socket lies in it."""
-    with TemporaryDirectory() as folder:
-        server = PostgresServer(Path(folder) / "data")
-        try:
-            yield server
-        finally:
-            server.stop()
-
-
-def crash(postgresql: PostgresServer) -> None:
-    pid = postgresql.server.get_pid()
-    os.kill(pid, signal.SIGKILL)
-    with contextlib.suppress(ProcessLookupError):
-        for _ in range(100):
-            os.kill(pid, 0)
-            time.sleep(0.1)
-        pytest.skip("nobody here buries a process whose parent has gone")
-
-
-def restart(postgresql: PostgresServer) -> None:
-    """Start it again, as soon as the last of its old processes has noticed and gone."""
-    for _ in range(20):
-        with contextlib.suppress(subprocess.SubprocessError):
-            return postgresql.server.start()
-        time.sleep(0.5)
-    pytest.fail("PostgreSQL does not come back")
 
 
 def test_several_workers_on_sqlite_are_refused(tmp_path: Path) -> None:

@@ -53,6 +53,7 @@ def same(table: Columns, expected: dict[str, list]) -> None:
 @pytest.fixture
 def small_blocks(monkeypatch):
     monkeypatch.setattr(csvs, "BLOCK", 7)
+    monkeypatch.setattr(csvs, "ROWS", 1)
 
 
 NUMBERS = st.one_of(

@@ -239,7 +239,7 @@ def test_an_idempotency_key_submits_one_job(database: Database) -> None:
     [
         ({"label": "ill"}, "no column 'ill'; its columns are 'age', 'colour', 'sick'"),
         ({"costs": {"height": {"cost": 1}}}, "no column 'height'"),
-        ({"costs": {"sick": {"cost": 1}}}, "no column 'sick'"),
+        ({"costs": {"sick": {"cost": 1}}}, "'sick' is the label"),
         ({"learner": "oracle"}, "the learners are budget-forest, greedy-tree"),
         ({"learner": "greedy-tree", "budget": 5.0}, "takes none"),
         ({"params": {"categorical": ["sick"]}}, "no feature 'sick'"),
@@ -268,7 +268,7 @@ def test_what_cannot_be_done_is_refused_at_once(database: Database, database_url
 )
 def test_labels_that_cannot_be_learnt_are_refused(database: Database, cells: list[str], said: str) -> None:
     with Reader() as reader:
-        reader.feed("x,y\n".encode() + "".join(f"{i},{cell}\n" for i, cell in enumerate(cells)).encode())
+        reader.feed(b"x,y\n" + "".join(f"{i},{cell}\n" for i, cell in enumerate(cells)).encode())
         datasets.store(database, ME, "odd", reader.finish(), 1, None)
     with pytest.raises(InvalidRequest) as caught:
         submit(database, dataset="odd", label="y")
