@@ -20,7 +20,7 @@ def test_a_watcher_does_not_hold_a_server_that_stops(tmp_path: Path, number: sig
             client.push_dataset("heart", ROOT / "examples" / "heart" / "heart.csv")
             job = client.submit("heart", "disease", params=LONG)
             events = client.events(job["id"])
-            while next(events)["event"] != "progress":
+            while next(events)["event"] != "running":
                 pass
             stopped = time.monotonic()
             server.process.send_signal(number)
