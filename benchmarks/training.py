@@ -3,7 +3,7 @@
     python benchmarks/training.py [--data ../shared/data/covertype.csv.gz] [--only upload overhead beside] [--rounds 5] [--quick]
 
 Bars. upload: sent, parsed, typed and stored at least 0.5 times as fast as the faster of polars and pyarrow reads the same file, the
-server's peak memory rising by less than 6 times the columns' binary size. overhead: submit to published under 2 s over the learner's own fit
+server's peak memory rising by less than 6 times the columns' size. overhead: submit to published under 2 s over the learner's own fit
 on heart, under 15 % on covertype. beside: while a job runs, /livez within 1 s and p99 of a step within 3 times its idle value. Real
 processes on loopback, medians of interleaved rounds, on SQLite and on PostgreSQL. The last line is JSON.
 """
