@@ -45,7 +45,7 @@ from service.training.run import make_learner, split
 from service.training.spec import Spec
 
 HEART = ROOT / "examples" / "heart"
-ENGINES = ("sqlite", "postgres")
+ENGINES = tuple(os.environ.get("ENGINES", "sqlite postgres").split())
 
 
 def timed(work: Callable[[], Any]) -> float:
