@@ -14,10 +14,23 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from service.keyform import well_formed
 
 PREFIX = "FRUGAL_"
-PLACEHOLDERS = frozenset(
-    "admin changeit changeme default dummy example fixme frugal hunter2 insert letmein pass passwd password placeholder postgres replace "
-    "replaceme root secret setme test testing todo tobechanged yourpassword yourpasswordhere xxx".split()
-)  # without what stands between letters: change-me, Change_Me and <changeme> are one
+# Compared without digits at the end and what stands between letters: change-me, Change_Me1 and <changeme> are one.
+PLACEHOLDERS = {
+    "admin",
+    "changeit",
+    "changeme",
+    "default",
+    "dummy",
+    "example",
+    "fixme",
+    "frugal",
+    "letmein",
+    "mypassword",
+    "pass",
+    "passwd",
+}
+PLACEHOLDERS |= {"password", "placeholder", "postgres", "postgresql", "replace", "replaceme", "root", "secret", "setme", "test", "todo"}
+PLACEHOLDERS |= {"tobechanged", "yourpassword", "yourpasswordhere", "xxx"}
 
 
 class Settings(BaseModel):
