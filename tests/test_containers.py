@@ -171,7 +171,8 @@ class TestProxy:
         given = SERVICES["proxy"]["environment"]
         assert given["FRUGAL_MAX_BODY"] == f"${{FRUGAL_MAX_BODY:-{Settings.model_fields['max_body'].default}}}"
         assert given["FRUGAL_MAX_UPLOAD"] == f"${{FRUGAL_MAX_UPLOAD:-{Settings.model_fields['max_upload'].default}}}"
-        assert "int(536870912) if dataset" in PROXY
+        assert given["FRUGAL_MAX_DATASET"] == f"${{FRUGAL_MAX_DATASET:-{2**29}}}"
+        assert set(re.findall(r"\$\{(\w+)\}", PROXY)) == set(given)
 
     def test_nothing_that_would_be_done_twice_is_sent_twice(self) -> None:
         steps = re.findall(r"acl step path_reg (.*)", PROXY)[0]
