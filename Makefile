@@ -1,11 +1,14 @@
 .DEFAULT_GOAL := help
-.PHONY: help run test test-slow test-nojit check bench lock
+.PHONY: help run env up down roll test test-slow test-nojit test-compose check bench lock
 PYTHON ?= python3
 DATA ?= ../shared/data
 PY := .venv/bin/python
+DOCKER ?= docker
+COMPOSE ?= $(shell $(DOCKER) compose version >/dev/null 2>&1 && echo '$(DOCKER) compose' || echo docker-compose)
+UP ?= up -d --build
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
 
 .venv/.installed: requirements-dev.lock pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit("frugal needs Python 3.11 or later: make PYTHON=python3.12 ...") if sys.version_info < (3, 11) else 0'
@@ -18,6 +21,21 @@ run: .venv/.installed ## the service on 127.0.0.1:8000 with the heart example, i
 	.venv/bin/frugal migrate --example
 	.venv/bin/frugal serve
 
+env: ## .env with fresh secrets for the containers; one that is there stays
+	@deploy/env
+
+up: env ## the service in containers on 127.0.0.1:8000: proxy, servers, PostgreSQL
+	@chmod -R a+rX deploy/proxy
+	$(COMPOSE) $(UP) || { $(COMPOSE) logs --tail 20 migrate api proxy; exit 1; }
+	@url=http://$$($(COMPOSE) port proxy 8000); for _ in $$(seq 60); do curl -fs $$url/readyz >/dev/null && echo "$$url is ready" && exit; sleep 1; done; \
+	  $(COMPOSE) logs --tail 20 api proxy; echo "$$url is not ready" >&2; exit 1
+
+down: ## stop the containers; the data stays in their volume
+	$(COMPOSE) down
+
+roll: ## replace the servers in their containers one by one, with no step lost
+	COMPOSE='$(COMPOSE)' DOCKER='$(DOCKER)' deploy/roll
+
 test: .venv/.installed ## the tests (sets up .venv on first use)
 	$(PY) -m pytest
 
@@ -26,6 +44,9 @@ test-slow: .venv/.installed ## the long checks too
 
 test-nojit: .venv/.installed ## the kernels' tests once more, as plain Python
 	NUMBA_DISABLE_JIT=1 $(PY) -m pytest tests/models
+
+test-compose: .venv/.installed env ## the containers on a Docker engine: killed, restarted, scaled, put under hostile load
+	COMPOSE='$(COMPOSE)' DOCKER='$(DOCKER)' UP='$(UP)' $(PY) -m tests.journeys.compose
 
 check: .venv/.installed ## ruff, mypy, import-linter
 	.venv/bin/ruff check .
@@ -42,3 +63,4 @@ bench: .venv/.installed ## every benchmark, each beside something outside (DATA=
 lock: .venv/.installed ## resolve the dependencies again
 	.venv/bin/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-emit-find-links --no-annotate --no-header pyproject.toml -o requirements.lock
 	.venv/bin/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-emit-find-links --no-annotate --no-header --extra dev -c requirements.lock pyproject.toml -o requirements-dev.lock
+	echo 'setuptools>=77' | .venv/bin/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-emit-find-links --no-annotate --no-header -c requirements-dev.lock - -o requirements-build.lock

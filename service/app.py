@@ -54,7 +54,7 @@ def create(settings: Settings | None = None, lock: FileLock | None = None) -> Fa
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     """Kernels first, so that no request waits for a compiler; then the database; then the sweep beside the requests."""
     settings: Settings = app.state.settings
-    await asyncio.to_thread(warm_up)
+    log.info("%s", await asyncio.to_thread(warm_up))
     app.state.warm = True
     database = await asyncio.to_thread(open_database, settings, app.state.lock)
     try:

@@ -1,17 +1,36 @@
 """Settings: one class, read from environment variables with the prefix FRUGAL_. README.md has the table."""
 
+import ipaddress
 import os
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from service.keyform import well_formed
 
 PREFIX = "FRUGAL_"
+# Compared without digits at the end and what stands between letters: change-me, Change_Me1 and <changeme> are one.
+PLACEHOLDERS = {
+    "admin",
+    "changeit",
+    "changeme",
+    "default",
+    "dummy",
+    "example",
+    "fixme",
+    "frugal",
+    "letmein",
+    "mypassword",
+    "pass",
+    "passwd",
+}
+PLACEHOLDERS |= {"password", "placeholder", "postgres", "postgresql", "replace", "replaceme", "root", "secret", "setme", "test", "todo"}
+PLACEHOLDERS |= {"tobechanged", "yourpassword", "yourpasswordhere", "xxx"}
 
 
 class Settings(BaseModel):
@@ -58,6 +77,8 @@ class Settings(BaseModel):
             raise ValueError("expected sqlite:///FILE or postgresql://USER:PASSWORD@HOST/NAME")
         if url.startswith("sqlite:///") and url.removeprefix("sqlite:///") in ("", ":memory:"):
             raise ValueError("a database in memory is lost with its process: name a file")
+        if not url.startswith("sqlite:///"):
+            check_password(url)
         return url
 
     @field_validator("admin_key")
@@ -77,6 +98,27 @@ class Settings(BaseModel):
         parts = urlsplit(self.database)
         shown = self.database.replace(f":{parts.password}@", ":***@") if parts.password else self.database
         return re.sub(r"(password=)[^&]*", r"\1***", shown)
+
+
+def check_password(url: str) -> None:
+    """Refuse a password that everybody knows, for a database that others can reach; none at all may be a certificate's or a file's work."""
+    parts = urlsplit(url)
+    query = dict(parse_qsl(parts.query, keep_blank_values=True))
+    host = parts.hostname or query.get("host") or "localhost"
+    password = query.get("password", parts.password)
+    if password is None or host.startswith(("/", "%2f")) or is_loopback(host):
+        return
+    letters = re.sub(r"[^a-z0-9]", "", unquote(password).lower())
+    if not letters or letters.rstrip("0123456789") in PLACEHOLDERS:
+        raise ValueError("the password is a placeholder: set a random one, on the database too; for docker compose, `make env` makes one")
+
+
+@lru_cache(1024)
+def is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"
 
 
 def from_environment(environment: Mapping[str, str] | None = None, **overrides: Any) -> Settings:

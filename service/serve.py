@@ -9,9 +9,8 @@ import uvicorn
 from fastapi import FastAPI
 
 from models.warm import warm_up
-from service.api.access import is_loopback
 from service.app import create
-from service.config import Settings, from_environment, to_environment
+from service.config import Settings, from_environment, is_loopback, to_environment
 from service.example import curl_lines
 from service.logs import configuration
 from service.metrics import share_between_processes, stop_sharing
@@ -55,7 +54,7 @@ def run_workers(settings: Settings) -> None:
     """Several processes, each with an app of its own from the environment; their metrics are in a folder that they share."""
     os.environ.update(to_environment(settings))
     shared = share_between_processes()
-    warm_up()  # once here, or every worker would compile, and be taken for dead meanwhile
+    print(f"frugal: {warm_up()}", file=sys.stderr)  # once here, or every worker would compile, and be taken for dead meanwhile
     try:
         run(settings, "service.app:create")
     finally:
@@ -80,6 +79,7 @@ def prepare(settings: Settings, lock: FileLock | None) -> None:
                 f"--host {settings.host} lets others in, and there is no admin key: make one first with "
                 "`frugal keys create --owner NAME --role admin`, or set FRUGAL_ADMIN_KEY"
             )
-        lines = curl_lines(database, f"http://{settings.host}:{settings.port}") if settings.port else []
+        as_they_are = settings.port and is_loopback(settings.host) and not settings.admin_key  # else they want another name, and a key
+        lines = curl_lines(database, f"http://{settings.host}:{settings.port}") if as_they_are else []
     if lines:
         print("frugal: a whole session, line by line:\n\n" + "\n".join(lines) + "\n", file=sys.stderr)

@@ -1,15 +1,13 @@
 """Who may call a route, and what a route needs of the running app."""
 
-import ipaddress
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Annotated
 from urllib.parse import urlsplit
 from uuid import UUID
 
 from fastapi import Depends, Request
 
-from service.config import Settings
+from service.config import Settings, is_loopback
 from service.errors import Forbidden, ForeignRequest, TooManyRequests, Unauthorized
 from service.owners.keys import Role
 from service.owners.lookup import Keys
@@ -71,14 +69,6 @@ def check_local(request: Request) -> None:
         raise ForeignRequest("This server has no keys, so it takes nothing from other sites' pages. Make a key: frugal keys create.")
     if any(name in FORWARDED for name, _ in request.scope["headers"]):
         raise ForeignRequest("This server has no keys, so it takes no forwarded requests. Make a key: frugal keys create.")
-
-
-@lru_cache(1024)
-def is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host.lower() == "localhost"
 
 
 async def _caller(request: Request) -> Person:

@@ -51,6 +51,31 @@ def test_a_wrong_option_is_told_by_its_own_name() -> None:
 
 
 def test_the_password_is_not_shown() -> None:
-    assert Settings(database="postgresql://u:secret@h/d").shown_database == "postgresql://u:***@h/d"
-    assert Settings(database="postgresql://h/d?password=secret&x=1").shown_database == "postgresql://h/d?password=***&x=1"
+    assert Settings(database="postgresql://u:s3cr3t@h/d").shown_database == "postgresql://u:***@h/d"
+    assert Settings(database="postgresql://h/d?password=s3cr3t&x=1").shown_database == "postgresql://h/d?password=***&x=1"
     assert Settings(database="sqlite:///var/x.db").sqlite_file == Path("var/x.db")
+
+
+@pytest.mark.parametrize(
+    "password", ["changeme", "change-me", "CHANGE_ME", "%3Cchangeme%3E", "password", "Password1", "secret", "postgres", "", "***"]
+)
+@pytest.mark.parametrize("url", ["postgresql://u:{}@db/d", "postgresql://u:{}@10.0.0.5:5432/d", "postgres://u@db/d?password={}"])
+def test_a_database_that_others_reach_wants_a_password_of_its_own(url: str, password: str) -> None:
+    with pytest.raises(ValueError, match=r"FRUGAL_DATABASE: the password is a placeholder: .* `make env`"):
+        from_environment({"FRUGAL_DATABASE": url.format(password)})
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://u:changeme@127.0.0.1/d",
+        "postgresql://u:changeme@localhost:5432/d",
+        "postgresql://u:changeme@[::1]/d",
+        "postgresql://u:changeme@/d?host=/run/postgresql",
+        "postgresql://u@db/d",  # a certificate, or a file of passwords
+        "postgresql://u:correct-horse@db/d",
+        "postgresql://u:40961234567@db/d",
+    ],
+)
+def test_other_passwords_are_nobodys_business(url: str) -> None:
+    assert Settings(database=url).database == url

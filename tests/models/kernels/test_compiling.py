@@ -63,6 +63,20 @@ def test_a_second_process_hits_the_cache():
     assert run(ROOT)[1] == "1"
 
 
+@jit
+def test_a_warm_up_says_what_was_compiled_and_what_came_from_the_cache():
+    """What a container logs at start, and what keeps an image without its kernels from being built."""
+    script = "from models import warm_up; said = warm_up(); print(said); print(said.loaded, said.compiled)"
+    command = [sys.executable, "-c", script]
+    for _ in range(2):
+        said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    words, numbers = said.splitlines()
+    loaded, compiled = map(int, numbers.split())
+    assert loaded > 0
+    assert compiled == 0
+    assert words == f"kernels: {loaded} from the cache, 0 compiled"
+
+
 def test_a_folder_that_cannot_be_written_is_passed_over(tmp_path, monkeypatch):
     blocked = tmp_path / "file"
     blocked.write_text("not a folder")
