@@ -77,8 +77,8 @@ class TestImage:
 
 class TestCompose:
     def test_these_are_the_services(self) -> None:
-        assert {"db", "migrate", "api", "proxy"} <= set(SERVICES)
-        assert {"migrate", "api"} <= set(OURS)
+        assert set(SERVICES) == {"db", "migrate", "api", "trainer", "proxy"}
+        assert OURS == ["migrate", "api", "trainer"]
         assert all(SERVICES[name]["build"] == "." for name in OURS)
 
     @pytest.mark.parametrize("name", SERVICES)
@@ -132,6 +132,16 @@ class TestCompose:
         assert api["command"] == ["frugal", "serve", "--host", "0.0.0.0", "--workers", "2"]
         assert api["environment"]["FRUGAL_MIGRATE"] == "never"
         assert SERVICES["migrate"]["command"] == ["frugal", "migrate", "--example"]
+
+    def test_a_trainer_yields_to_the_servers_and_its_child_ends_before_its_container(self) -> None:
+        trainer = SERVICES["trainer"]
+        assert trainer["command"] == ["frugal", "worker"]
+        assert trainer["cpu_shares"] < 1024 / 10
+        assert trainer["scale"] == "${TRAINER_REPLICAS:-1}"
+        assert trainer["environment"]["FRUGAL_MIGRATE"] == "never"
+        allowed = int(trainer["environment"]["FRUGAL_TRAINING_MEMORY"].rpartition("-")[2].rstrip("}"))
+        assert allowed + 2**30 <= int(trainer["mem_limit"].rstrip("g")) * 2**30
+        assert "FRUGAL_ADMIN_KEY" not in trainer["environment"]
 
     def test_it_has_nothing_that_compose_1_29_refuses(self) -> None:
         assert not {"name", "version", "configs", "secrets"} & set(COMPOSE)
