@@ -42,6 +42,7 @@ def create(settings: Settings | None = None, lock: FileLock | None = None) -> Fa
     app.state.settings, app.state.lock = settings or from_environment(), lock
     app.state.lines = RequestLines()
     app.state.warm = app.state.stopping = False
+    app.state.uploads = asyncio.Semaphore(datasets.AT_ONCE)
     deciders = (sessions.step, sessions.router, deciding.router, deciding.large)
     for part in (*deciders, models.router, models.admin, datasets.router, jobs.router, keys.router, health.router):
         app.router.routes.extend(part.routes)  # include_router would wrap each in one more layer of matching

@@ -4,6 +4,7 @@ import asyncio
 import re
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Body, Query, Request, Response
@@ -29,6 +30,7 @@ ALSO = {"", "text/plain", "application/csv", "application/x-gzip", "application/
 BLOCK = 1 << 20  # bytes that are handed to the reader at once
 STORING = 300.0  # seconds to store a table
 AT_ONCE = 2  # uploads that one process reads beside each other
+WAITING = 20.0  # seconds that another one waits for its turn
 PARSING = ThreadPoolExecutor(AT_ONCE, "frugal-upload")
 COSTS: TypeAdapter[Costs] = TypeAdapter(Costs)
 
@@ -92,15 +94,10 @@ async def upload(
     check_name(name)
     check_kind(request)
     priced = None if costs is None else prices_of(parse_costs(costs, settings))
-    reading = request.app.state.uploads = getattr(request.app.state, "uploads", 0) + 1
-    try:
-        if reading > AT_ONCE:
-            raise Busy("Other tables are being uploaded: wait, and send it again.")
+    async with room(request.app.state.uploads):
         table, sent = await read_table(request, settings)
         store = datasets.store
         found, replayed = await within(STORING, WORK, lambda: store(database, caller.actor, name, table, sent, priced))
-    finally:
-        request.app.state.uploads -= 1
     headers = {"Location": f"/v1/admin/datasets/{name}"} | ({"Idempotent-Replayed": "true"} if replayed else {})
     return reply(found, 200 if replayed else 201, headers)
 
@@ -139,6 +136,20 @@ async def delete(name: str, caller: Caller, database: TheDatabase) -> Response:
     """Delete a data set. Models that were trained on it stay."""
     await in_thread(datasets.delete, database, caller.actor, find_name(name))
     return Response(status_code=204)
+
+
+@asynccontextmanager
+async def room(uploads: asyncio.Semaphore) -> AsyncIterator[None]:
+    """A place among those that are read beside each other: each needs memory. Whoever waits is not read meanwhile."""
+    try:
+        async with asyncio.timeout(WAITING):
+            await uploads.acquire()
+    except TimeoutError:
+        raise Busy("Other tables are being uploaded: wait, and send it again.") from None
+    try:
+        yield
+    finally:
+        uploads.release()
 
 
 def check_kind(request: Request) -> None:

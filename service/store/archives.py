@@ -1,12 +1,13 @@
 """Archives: the bytes of versions and data sets, in chunks, so that no statement carries more than 1 MiB."""
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import timedelta
-from functools import partial
+from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, Executable, delete, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Table, delete, select, update
+from sqlalchemy.dialects import postgresql, sqlite
 
 from service.store.db import Database
 from service.store.ids import new_id
@@ -18,27 +19,50 @@ ABANDONED = timedelta(days=1)  # staged, and no version came of it
 
 def stage(database: Database, data: bytes) -> UUID:
     """Store bytes that a version will point to, chunk by chunk, each in its own transaction."""
-    return stage_chunks(database, chunks(data))
+    return stage_chunks(database, (data[start : start + CHUNK] for start in range(0, len(data), CHUNK)))
 
 
-def chunks(data: bytes) -> Iterator[bytes]:
-    return (data[start : start + CHUNK] for start in range(0, len(data), CHUNK))
-
-
-def stage_chunks(database: Database, pieces: Iterable[bytes]) -> UUID:
+def stage_chunks(database: Database, chunks: Iterable[bytes]) -> UUID:
     """The same for bytes that come in pieces of at most `CHUNK`."""
-    id, sha256, size = new_id(), hashlib.sha256(), 0
-    database.write(partial(_execute, insert(archives).values(id=id, sha256="", size=0, created_at=now())))
-    for position, chunk in enumerate(pieces):
-        sha256.update(chunk)
-        size += len(chunk)
-        database.write(partial(_execute, insert(archive_chunks).values(archive_id=id, position=position, bytes=chunk)))
-    database.write(partial(_execute, update(archives).where(archives.c.id == id).values(sha256=sha256.hexdigest(), size=size)))
-    return id
+    staging = Staging(database)
+    for chunk in chunks:
+        staging.add(chunk)
+    staging.seal()
+    return staging.id
 
 
-def _execute(statement: Executable, db: Connection) -> None:
-    db.execute(statement)
+class Staging:
+    """Bytes on their way in. Whatever fails because the database is away can be done again, also if it was done."""
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+        self.id = new_id()
+        self._sha256, self._size, self._position = hashlib.sha256(), 0, 0
+
+    def add(self, chunk: bytes) -> None:
+        def write(db: Connection) -> None:
+            if not self._position:
+                _insert_new(db, archives, {"id": self.id, "sha256": "", "size": 0, "created_at": now()})
+            _insert_new(db, archive_chunks, {"archive_id": self.id, "position": self._position, "bytes": chunk})
+
+        self.database.write(write)
+        self._sha256.update(chunk)
+        self._size += len(chunk)
+        self._position += 1
+
+    def seal(self) -> None:
+        """All is there: from now on it can be fetched."""
+        whole = update(archives).where(archives.c.id == self.id).values(sha256=self._sha256.hexdigest(), size=self._size)
+        self.database.write(lambda db: db.execute(whole))
+
+    def drop(self) -> None:
+        """Take it back, unless something points to it."""
+        self.database.write(lambda db: db.execute(delete(archives).where(archives.c.id == self.id, *_unused())))
+
+
+def _insert_new(db: Connection, table: Table, row: Mapping[str, Any]) -> None:
+    into = postgresql.insert(table) if db.dialect.name == "postgresql" else sqlite.insert(table)
+    db.execute(into.values(**row).on_conflict_do_nothing())
 
 
 def fetch(db: Connection, id: UUID) -> bytes:
@@ -63,9 +87,11 @@ def drop(db: Connection, id: UUID) -> None:
 
 
 def drop_abandoned(db: Connection) -> None:
-    old = archives.c.created_at < now() - ABANDONED
-    unused = [archives.c.id.not_in(select(table.c.archive_id)) for table in (versions, datasets)]
-    db.execute(delete(archives).where(old, *unused))
+    db.execute(delete(archives).where(archives.c.created_at < now() - ABANDONED, *_unused()))
+
+
+def _unused() -> list[ColumnElement[bool]]:
+    return [archives.c.id.not_in(select(table.c.archive_id)) for table in (versions, datasets)]
 
 
 def sha256_of(db: Connection, id: UUID) -> str:

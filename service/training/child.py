@@ -24,6 +24,7 @@ from service.training.run import Progress, train
 from service.training.spec import Spec
 
 BEAT = 1.0  # seconds
+PIECE = 1 << 20  # bytes of the model that are sent at once
 
 
 class Voice:
@@ -76,7 +77,10 @@ def _train(asked: dict[str, Any], voice: Voice) -> None:
     done = train(table, Spec.from_json(asked["spec"]), voice.tell)
     voice.tell(Progress("publishing", 1.0, len(done.ensemble), done.ensemble.metrics.get("mean_cost")))
     voice.say(frames.ABOUT, {"about": describe(done.ensemble), "warnings": done.warnings})
-    voice.say(frames.ARCHIVE, dump(done.ensemble))
+    archive = dump(done.ensemble)
+    for start in range(0, len(archive), PIECE):
+        voice.say(frames.ARCHIVE, archive[start : start + PIECE])
+    voice.say(frames.DONE)
 
 
 def lower_priority() -> None:

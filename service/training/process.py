@@ -14,6 +14,7 @@ from typing import Any
 
 from service.training import frames
 
+AHEAD = 8  # frames
 PACKAGES = Path(__file__).parents[2]  # where `service` and `models` are, also in a checkout that is not installed
 
 
@@ -34,7 +35,7 @@ Heard = tuple[bytes, bytes] | Ended
 
 
 class Child:
-    """One process for one job. Its frames are read by a thread, so that a full pipe never stops it."""
+    """One process for one job. Its frames are read by a thread, a few ahead of what was heard: a large model never lies here whole."""
 
     def __init__(self) -> None:
         self.process = subprocess.Popen(
@@ -44,7 +45,8 @@ class Child:
             stderr=subprocess.DEVNULL,  # a log has no values in it, and nobody can promise that of what a library prints
             cwd=PACKAGES,
         )
-        self._heard: queue.SimpleQueue[Heard] = queue.SimpleQueue()
+        self._heard: queue.Queue[Heard] = queue.Queue(AHEAD)
+        self._deaf = threading.Event()
         self.ready = False
         threading.Thread(target=self._listen, name="frugal-child", daemon=True).start()
 
@@ -73,6 +75,7 @@ class Child:
 
     def end(self) -> None:
         """Gone when this returns, whatever it was doing."""
+        self._deaf.set()
         self.process.kill()
         self.process.wait()
         if self.process.stdin is not None:
@@ -83,5 +86,12 @@ class Child:
         assert self.process.stdout is not None
         with self.process.stdout as pipe:
             while (frame := frames.receive(pipe)) is not None:
-                self._heard.put(frame)
-        self._heard.put(Ended(self.process.wait()))
+                self._pass_on(frame)
+        self._pass_on(Ended(self.process.wait()))
+
+    def _pass_on(self, heard: Heard) -> None:
+        """Wait until there is room, or nobody listens any more."""
+        while not self._deaf.is_set():
+            with suppress(queue.Full):
+                self._heard.put(heard, timeout=1)
+                return

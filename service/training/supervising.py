@@ -10,11 +10,10 @@ import os
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
-from uuid import UUID
 
 from service.config import Settings
 from service.errors import Problem
@@ -96,7 +95,8 @@ class Training:
         self.supervisor, self.claim, self.child = supervisor, claim, child
         self.database, self.lease, self.stop = supervisor.database, supervisor.lease, supervisor.stop
         self.progress: dict[str, Any] = {"phase": "reading", "fraction": 0.0, "trees": None, "mean_cost": None}
-        self.about: dict[str, Any] | None = None
+        self.about: dict[str, Any] = {}
+        self.staging = archives.Staging(self.database)
         self._told = self.progress
         self._told_at = self._renewed_at = 0.0
         self._cpu, self._lived_at = -1.0, time.monotonic()
@@ -105,11 +105,15 @@ class Training:
         with tempfile.TemporaryDirectory(prefix="frugal-job-") as folder:
             try:
                 file = Path(folder) / "rows"
-                self._fetch(file)
+                self._insist(lambda: self._fetch(file))
                 self.child.order({"file": str(file), "spec": self.claim.job.spec, "memory": self.supervisor.memory})
                 self._attend()
+            except (ValueError, OSError) as error:  # the table is damaged, or the disk is full
+                self._again(f"its table could not be fetched ({type(error).__name__})")
             finally:
                 self.child.end()
+                with suppress(Problem):  # then the sweep drops it
+                    self.staging.drop()
 
     def _fetch(self, file: Path) -> None:
         """The data set's rows into a file that only this user may read."""
@@ -155,7 +159,9 @@ class Training:
         elif kind == frames.ABOUT:
             self.about = json.loads(data)
         elif kind == frames.ARCHIVE:
-            self._publish(data)
+            self._insist(lambda: self.staging.add(data))
+        elif kind == frames.DONE:
+            self._publish()
             return True
         elif kind == frames.FAILED:
             self._fail(json.loads(data)["detail"])
@@ -174,23 +180,11 @@ class Training:
             if changed:
                 self._told, self._told_at = self.progress, at
 
-    def _publish(self, archive: bytes) -> None:
-        assert self.about is not None
-        about = self.about
-        self._insist(lambda: jobs.renew(self.database, self.claim, self.lease, self.progress, True))
-        staged: UUID = self._insist(lambda: archives.stage_chunks(self.database, self._while_beating(archives.chunks(archive))))
-        try:
-            version = self._insist(lambda: jobs.finish(self.database, self.claim, staged, about["about"], about["warnings"]))
-            log.info("job %s published %s", self.claim.job.id, version)
-        except LeaseLost:
-            self._insist(lambda: self.database.write(lambda db: archives.drop(db, staged)))
-            raise
-
-    def _while_beating(self, chunks: Iterable[bytes]) -> Iterator[bytes]:
-        """A large model takes its time to store: the lease must not run out over it."""
-        for chunk in chunks:
-            self._beat()
-            yield chunk
+    def _publish(self) -> None:
+        self._insist(self.staging.seal)
+        about, warnings = self.about["about"], self.about["warnings"]
+        version = self._insist(lambda: jobs.finish(self.database, self.claim, self.staging.id, about, warnings))
+        log.info("job %s published %s", self.claim.job.id, version)
 
     def _again(self, why: str) -> None:
         log.warning("job %s: %s", self.claim.job.id, why)
