@@ -37,7 +37,7 @@ roll: ## replace the servers in their containers one by one, with no step lost
 	COMPOSE='$(COMPOSE)' DOCKER='$(DOCKER)' deploy/roll
 
 test: .venv/.installed ## the tests (sets up .venv on first use)
-	$(PY) -m pytest
+	$(PY) -m pytest -n 2 --dist loadfile
 
 test-slow: .venv/.installed ## the long checks too
 	HYPOTHESIS_PROFILE=long $(PY) -m pytest -m 'slow or not slow' -o timeout=3000
