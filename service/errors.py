@@ -16,6 +16,7 @@ Problem
 |   |-- JobNotFound
 |   `-- ModelNotFound           no such name, alias or version
 |-- MethodNotAllowed 405
+|-- RequestTimeout 408          the body stopped coming
 |-- TooLarge 413
 |-- UnsupportedMediaType 415
 |-- Conflict 409
@@ -120,6 +121,10 @@ class ModelNotFound(NotFound):
 
 class MethodNotAllowed(Problem):
     status, slug, title = 405, "method-not-allowed", "This route does not take this method"
+
+
+class RequestTimeout(Problem):
+    status, slug, title = 408, "request-timeout", "The request did not arrive in time"
 
 
 class TooLarge(Problem):

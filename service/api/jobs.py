@@ -194,7 +194,7 @@ async def events(
     request: Request,
     caller: Caller,
     database: TheDatabase,
-    last_event_id: Annotated[str | None, Header(pattern=r"^\d{1,9}$", description="go on after this event")] = None,
+    last_event_id: Annotated[str | None, Header(pattern=r"^\d{0,9}$", description="go on after this event")] = None,
 ) -> Response:
     """Server-sent events from the first, or after `Last-Event-ID`: queued, running, progress, and at the end done, failed or cancelled."""
     row = await in_thread(jobs.read, database, _id(id))

@@ -115,7 +115,7 @@ async def upload(
     """Publish an archive (the file that `frugal train` writes) as the next version of a name, and move an alias to it if one is named."""
     registry.check_name(name)
     if alias is not None:
-        registry.check_name(alias)
+        registry.check_name(alias, "alias")
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() not in BINARY:
         raise UnsupportedMediaType("Send the archive's bytes as they are, with Content-Type: application/octet-stream.")
     data = await read_body(request, settings.max_upload)

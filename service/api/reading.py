@@ -12,9 +12,10 @@ from pydantic import TypeAdapter, ValidationError
 
 from service.api.access import identify
 from service.config import Settings
-from service.errors import InvalidRequest, TooLarge, UnsupportedMediaType
+from service.errors import InvalidRequest, RequestTimeout, TooLarge, UnsupportedMediaType
 from service.owners.keys import Role
 
+SILENCE = 60.0  # seconds that a client may pause within a body: what it holds is others' room
 IN_THREAD = 65_536  # bytes of a body from which parsing takes longer than the way to a thread
 
 
@@ -117,7 +118,15 @@ async def stream_body(request: Request, limit: int) -> AsyncIterator[bytes]:
     announced, size = request.headers.get("content-length", ""), 0
     if announced.isdecimal() and int(announced) > limit:
         raise _too_large(limit)
-    async for part in request.stream():
+    parts = aiter(request.stream())
+    while True:
+        try:
+            async with asyncio.timeout(SILENCE):
+                part = await anext(parts)
+        except StopAsyncIteration:
+            return
+        except TimeoutError:
+            raise RequestTimeout(f"No more of the body came for {SILENCE:.0f} seconds: send the request again.") from None
         size += len(part)
         if size > limit:
             raise _too_large(limit)

@@ -19,6 +19,7 @@ from service.errors import (
     KeyReused,
     ModelNotFound,
     OverBudget,
+    RequestTimeout,
     SessionClosed,
     SessionNotFound,
     TooLarge,
@@ -28,7 +29,7 @@ from service.errors import (
 from service.sessions.ledger import IdempotencyKey
 from service.sessions.steps import Opening
 
-SHAPE = (TooLarge, UnsupportedMediaType, InvalidRequest)
+SHAPE = (RequestTimeout, TooLarge, UnsupportedMediaType, InvalidRequest)
 IdempotencyHeader = Annotated[str | None, Header(min_length=1, max_length=255, pattern=r"^[\x21-\x7e]+$")]
 router = APIRouter(prefix="/v1/sessions", tags=["sessions"], route_class=ClientRoute, responses=always())
 step = APIRouter(prefix="/v1/sessions", tags=["sessions"], route_class=StepRoute, responses=always())

@@ -166,10 +166,11 @@ def models_after(database: Database, limit: int | None, named: list[str] | None 
     return [{"name": name, "versions": found, "aliases": aliases[name]} for name, found in grouped.items() if found]
 
 
-def check_name(name: str) -> None:
+def check_name(name: str, field: str = "name") -> None:
     if not re.fullmatch(NAME, name):
         raise InvalidRequest(
-            "A name has 1 to 64 lower case letters, digits, dots, dashes and underscores, and starts with a letter or digit.", pattern=NAME
+            f"{field}: a name has 1 to 64 lower case letters, digits, dots, dashes and underscores, and starts with a letter or digit.",
+            pattern=NAME,
         )
 
 

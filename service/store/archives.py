@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
@@ -9,6 +10,7 @@ from uuid import UUID
 from sqlalchemy import ColumnElement, Connection, Table, delete, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
+from service.errors import Problem
 from service.store.db import Database
 from service.store.ids import new_id
 from service.store.tables import archive_chunks, archives, datasets, now, versions
@@ -25,10 +27,15 @@ def stage(database: Database, data: bytes) -> UUID:
 def stage_chunks(database: Database, chunks: Iterable[bytes]) -> UUID:
     """The same for bytes that come in pieces of at most `CHUNK`."""
     staging = Staging(database)
-    for chunk in chunks:
-        staging.add(chunk)
-    staging.seal()
-    return staging.id
+    try:
+        for chunk in chunks:
+            staging.add(chunk)
+        staging.seal()
+        return staging.id
+    except BaseException:
+        with suppress(Problem):  # then the sweep drops it
+            staging.drop()
+        raise
 
 
 class Staging:

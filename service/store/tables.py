@@ -40,7 +40,6 @@ metadata = MetaData(
 
 RUNNING = ("open", "waiting")
 OVER = ("done", "expired")
-JOB_STATUSES = ("queued", "running", "done", "failed", "cancelled")
 
 # JSON that the ledger writes and reads as text. SQLite would keep a column of type JSON as numbers where it can, with 15 digits of them.
 LEDGER_JSON = Text().with_variant(JSON(), "postgresql")

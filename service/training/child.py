@@ -13,6 +13,7 @@ import threading
 import time
 from contextlib import suppress
 from dataclasses import asdict
+from pathlib import Path
 from typing import IO, Any
 
 from models import dump
@@ -34,10 +35,11 @@ class Voice:
         self.pipe = pipe
         self.lock = threading.Lock()
         self.progress = Progress("reading", 0.0)
+        self.beaten = 0.0  # processor time of the beats themselves, which are no work
 
     def tell(self, progress: Progress) -> None:
         self.progress = progress
-        self.say(frames.PROGRESS, {**asdict(progress), "cpu": time.process_time()})
+        self.say(frames.PROGRESS, {**asdict(progress), "cpu": time.process_time() - self.beaten})
 
     def say(self, kind: bytes, payload: Any = b"") -> None:
         with self.lock:
@@ -47,6 +49,7 @@ class Voice:
         while True:
             time.sleep(BEAT)
             self.tell(self.progress)
+            self.beaten = time.thread_time()
 
 
 def main() -> None:
@@ -59,10 +62,11 @@ def main() -> None:
         return
     threading.Thread(target=_end_with_parent, args=(source,), daemon=True).start()
     threading.Thread(target=voice.beat_forever, daemon=True).start()
-    asked = json.loads(order[1])
+    folder = Path(order[1].decode())
+    asked = json.loads((folder / "order").read_text())
     try:
         limit_memory(asked["memory"])
-        _train(asked, voice)
+        _train(folder, asked, voice)
     except MemoryError:
         voice.say(frames.FAILED, {"detail": f"The training needs more than the {asked['memory']:,} bytes of memory that it may use."})
     except (ValueError, TypeError, OverflowError) as error:  # what learners raise about what they are given
@@ -71,8 +75,10 @@ def main() -> None:
         voice.say(frames.FAILED, {"detail": f"The training failed: {type(error).__qualname__}."})
 
 
-def _train(asked: dict[str, Any], voice: Voice) -> None:
-    with open(asked["file"], "rb") as file:
+def _train(folder: Path, asked: dict[str, Any], voice: Voice) -> None:
+    rows = folder / "rows"
+    with rows.open("rb") as file:
+        rows.unlink()  # whoever is killed from here on leaves no table behind
         table = unpack(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))  # stays mapped: the columns are views of it
     done = train(table, Spec.from_json(asked["spec"]), voice.tell)
     voice.tell(Progress("publishing", 1.0, len(done.ensemble), done.ensemble.metrics.get("mean_cost")))

@@ -9,6 +9,7 @@
 A cancelled job has no token any more: its worker learns that at its next beat, and ends the child.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
@@ -72,10 +73,10 @@ def _submitted(db: Connection, actor: Actor, keyed: Keyed) -> Any:
 
 
 def _insert(db: Connection, actor: Actor, asked: Spec, keyed: Keyed | None) -> Any:
-    dataset = datasets.by_name(db, asked.dataset)
+    dataset = datasets.by_name(db, asked.dataset) if re.fullmatch(registry.NAME, asked.dataset) else None
     if dataset is None:
         raise DatasetNotFound()
-    spec, id, at = judged(asked, dataset.columns, dataset.costs), new_id(), now()
+    spec, id, at = judged(asked, dataset.columns, dataset.rows, dataset.costs), new_id(), now()
     jobs.insert_job(
         db,
         {
@@ -145,6 +146,7 @@ def finish(database: Database, claim: Claim, archive_id: UUID, about: dict[str, 
     name, alias = str(spec.publish["name"]), spec.publish["alias"]
 
     def publish(db: Connection) -> str:
+        _mine(jobs.change(db, claim.job.id, {}, claim.token))
         number = registry.insert(db, name, archive_id, about, actor, alias)
         result = {
             "model": {"name": name, "version": number},

@@ -1,29 +1,36 @@
 """Whether a job can be done with its data set: judged when it is asked for, not when it has waited in the queue."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from models.costs import shown
 from service.errors import InvalidRequest
+from service.reading.columns import LONGEST_LABEL
 from service.registry.versions import check_name
 from service.training.learners import checked_params, find_learner
 from service.training.pricing import Costs, checked_costs
 from service.training.spec import Spec
 
 MOST_CLASSES = 256
+FEWEST = 2  # rows to learn from
 
 
-def judged(asked: Spec, columns: Sequence[Mapping[str, Any]], dataset_costs: Costs) -> Spec:
+def judged(asked: Spec, columns: Sequence[Mapping[str, Any]], rows: int, dataset_costs: Costs) -> Spec:
     """The job as it will be done, its costs over the data set's; InvalidRequest says what cannot be."""
     entry = find_learner(asked.learner)
     params = checked_params(asked.learner, dict(asked.params))
     if asked.budget is not None and not entry.takes_budget:
         raise InvalidRequest(f"budget: {asked.learner} takes none; leave it out, or use budget-forest.")
-    for name in filter(None, asked.publish.values()):
-        check_name(name)
+    for field, name in asked.publish.items():
+        if name is not None:
+            check_name(name, f"publish.{field}")
     names = [column["name"] for column in columns]
-    check_label(asked.label, columns)
+    classes = check_label(asked.label, columns)
+    check_terms(params, classes)
+    if rows - int(rows * asked.test_fraction) < FEWEST:
+        raise InvalidRequest(f"test_fraction: of {rows:,} rows it leaves fewer than {FEWEST} to learn from; take a smaller one.")
     features = [name for name in names if name != asked.label]
     if not features:
         raise InvalidRequest("dataset: it has no column beside the label to learn from.")
@@ -38,7 +45,8 @@ def judged(asked: Spec, columns: Sequence[Mapping[str, Any]], dataset_costs: Cos
     return replace(asked, params=params, costs=costs)
 
 
-def check_label(label: str, columns: Sequence[Mapping[str, Any]]) -> None:
+def check_label(label: str, columns: Sequence[Mapping[str, Any]]) -> int:
+    """How many classes it has."""
     column = next((column for column in columns if column["name"] == label), None)
     if column is None:
         known = ", ".join(shown(column["name"]) for column in columns[:40])
@@ -56,6 +64,18 @@ def check_label(label: str, columns: Sequence[Mapping[str, Any]]) -> None:
             "choose another column, or group its values.",
             limit=MOST_CLASSES,
         )
+    if any(len(word) > LONGEST_LABEL for word in column["categories"] or ()):
+        raise InvalidRequest(f"label: {shown(label)} has values of more than {LONGEST_LABEL} characters; labels are the names of classes.")
+    return int(column["distinct"])
+
+
+def check_terms(params: Mapping[str, Any], classes: int) -> None:
+    if params.get("terms") is None:
+        return
+    if params.get("impurity") != "polynomial":
+        raise InvalidRequest("params.terms: they belong to the impurity polynomial; set impurity, or leave them out.")
+    if any(len(exponents) != classes for _, exponents in params["terms"]):
+        raise InvalidRequest(f"params.terms: the label has {classes} values, so each term has {classes} exponents.")
 
 
 def check_penalties(asked: Spec, columns: Sequence[Mapping[str, Any]]) -> None:
@@ -64,5 +84,13 @@ def check_penalties(asked: Spec, columns: Sequence[Mapping[str, Any]]) -> None:
         return
     column = next(column for column in columns if column["name"] == asked.label)
     named = {label for true, row in asked.penalties.items() for label in (true, *row)}
-    if column["categories"] is not None and (strangers := named - set(column["categories"])):
+    strangers = {label for label in named if not is_value(label, column)}
+    if strangers:
         raise InvalidRequest(f"penalties: {shown(min(strangers))} is no value of {shown(asked.label)}.")
+
+
+def is_value(label: str, column: Mapping[str, Any]) -> bool:
+    """Whether a column can hold this label: one of its words, or a whole number in its range."""
+    if column["categories"] is not None:
+        return label in column["categories"]
+    return bool(re.fullmatch(r"0|-?[1-9][0-9]{0,15}", label)) and bool(column["low"] <= int(label) <= column["high"])

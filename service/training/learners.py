@@ -43,7 +43,9 @@ class GreedyTreeParams(Params):
     order: Literal["votes", "sequential"] = Field("votes", description="ask what most votes per cost wait for, or tree after tree")
     stop: Literal["decided", "leaf"] = Field("decided", description="stop when no answer can change the label, or at the leaves")
     price: Literal["constant", "path"] = Field("constant", description="the paper's cost, or next to nothing for what the path has bought")
-    terms: list[Term] | None = Field(None, description="of the polynomial: pairs of a factor and one exponent per class")
+    terms: Annotated[list[Term], Field(min_length=1)] | None = Field(
+        None, description="of the polynomial: pairs of a factor and one exponent per class"
+    )
     categorical: list[str] | None = Field(None, description="columns of numbers to be taken as categories")
 
 

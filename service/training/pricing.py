@@ -12,7 +12,8 @@ Costs = Mapping[str, Mapping[str, Any]]
 
 def checked_costs(costs: Costs, columns: Iterable[str], where: str = "costs") -> dict[str, dict[str, Any]]:
     """Prices of some of these columns, judged; InvalidRequest names those that are not there."""
-    strangers = [name for name in costs if name not in set(columns)]
+    known = set(columns)
+    strangers = [name for name in costs if name not in known]
     if strangers:
         named = ", ".join(shown(name) for name in strangers[:12])
         raise InvalidRequest(f"{where}: the data set has no column {named}; leave it out, or correct its name.")

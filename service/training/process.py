@@ -6,11 +6,9 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from service.training import frames
 
@@ -27,7 +25,7 @@ class Ended:
     def __str__(self) -> str:
         if self.code >= 0:
             return f"the process that trained it ended with code {self.code}"
-        name = signal.Signals(-self.code).name
+        name = signal.Signals(-self.code).name if -self.code in signal.valid_signals() and -self.code < 32 else f"signal {-self.code}"
         return f"the process that trained it was ended by {name}" + (", as a machine out of memory does" if name == "SIGKILL" else "")
 
 
@@ -54,11 +52,11 @@ class Child:
     def alive(self) -> bool:
         return self.process.poll() is None
 
-    def order(self, order: Mapping[str, Any]) -> None:
-        """Hand the job over; the child may still be warming up. One that is dead already is heard of by `hear`."""
+    def order(self, folder: Path) -> None:
+        """Hand the job in this folder over; the child may still be warming up. One that is dead already is heard of by `hear`."""
         assert self.process.stdin is not None
         with suppress(BrokenPipeError):
-            frames.send(self.process.stdin, frames.JOB, order)
+            frames.send(self.process.stdin, frames.JOB, str(folder).encode())
 
     def hear(self, patience: float) -> Heard | None:
         """The next thing it says, or None if it says nothing for so long."""
@@ -68,9 +66,9 @@ class Child:
                 heard = self._heard.get(timeout=left)
             except queue.Empty:
                 return None
-            if isinstance(heard, Ended) or heard[0] != frames.READY:
-                return heard
-            self.ready = True
+            if not isinstance(heard, Ended) and heard[0] == frames.READY:
+                self.ready = True
+            return heard
         return None
 
     def end(self) -> None:

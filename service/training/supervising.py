@@ -28,6 +28,7 @@ NEWS = 0.5  # seconds between two events of a job's progress
 RETRY = 1.0  # seconds until a database that was away is tried again
 HUNG = 60.0  # seconds without a beat, or without CPU time, after which a child is given up
 WARMING = 600.0  # the same while it starts: a new machine compiles the kernels first
+FOLDER = "frugal-job-"
 log = logging.getLogger("frugal")
 
 
@@ -78,8 +79,10 @@ class Supervisor:
     def _keep_spare(self) -> None:
         """A warm child waits as soon as there is anything to train on: who never trains has none."""
         if self._spare is not None and not self._spare.alive:
+            log.warning("a process that was to train ended before it had anything to do")
             self._spare.end()
             self._spare = None
+            self.stop.wait(RETRY)
         if self._spare is None and self.database.read(datasets.any_dataset):
             self._spare = Child()
 
@@ -102,18 +105,25 @@ class Training:
         self._cpu, self._lived_at = -1.0, time.monotonic()
 
     def run(self) -> None:
-        with tempfile.TemporaryDirectory(prefix="frugal-job-") as folder:
+        with tempfile.TemporaryDirectory(prefix=FOLDER) as folder:
             try:
-                file = Path(folder) / "rows"
-                self._insist(lambda: self._fetch(file))
-                self.child.order({"file": str(file), "spec": self.claim.job.spec, "memory": self.supervisor.memory})
-                self._attend()
-            except (ValueError, OSError) as error:  # the table is damaged, or the disk is full
-                self._again(f"its table could not be fetched ({type(error).__name__})")
+                if self._prepare(Path(folder)):
+                    self._attend()
             finally:
                 self.child.end()
                 with suppress(Problem):  # then the sweep drops it
                     self.staging.drop()
+
+    def _prepare(self, folder: Path) -> bool:
+        """Lay out what the child needs, and tell it where: a pipe that nobody reads yet holds no more than a few words."""
+        try:
+            self._insist(lambda: self._fetch(folder / "rows"))
+            (folder / "order").write_text(json.dumps({"spec": self.claim.job.spec, "memory": self.supervisor.memory}))
+        except (ValueError, OSError) as error:  # the table is damaged, or the disk is full
+            self._again(f"its table could not be fetched ({type(error).__name__})")
+            return False
+        self.child.order(folder)
+        return True
 
     def _fetch(self, file: Path) -> None:
         """The data set's rows into a file that only this user may read."""
@@ -138,8 +148,11 @@ class Training:
             if isinstance(heard, Ended):
                 self._again(str(heard))
                 return
-            if heard is not None and self._hear(*heard):
-                return
+            if heard is not None:
+                waited = time.monotonic()
+                if self._hear(*heard):
+                    return
+                end += time.monotonic() - waited  # for the database: that is not the training's time
             if time.monotonic() > end:
                 self._fail(f"The training took longer than the {self.supervisor.seconds:,} seconds that it may take.")
                 return
@@ -150,6 +163,8 @@ class Training:
 
     def _hear(self, kind: bytes, data: bytes) -> bool:
         """Whether that was the last word."""
+        if kind != frames.PROGRESS:
+            self._lived_at = time.monotonic()
         if kind == frames.PROGRESS:
             said = json.loads(data)
             cpu = said.pop("cpu")
@@ -160,6 +175,7 @@ class Training:
             self.about = json.loads(data)
         elif kind == frames.ARCHIVE:
             self._insist(lambda: self.staging.add(data))
+            self._lived_at = time.monotonic()
         elif kind == frames.DONE:
             self._publish()
             return True
