@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import socket
 from pathlib import Path
 from urllib.parse import quote
 
@@ -9,6 +10,7 @@ import httpx
 import pytest
 
 from service.config import Settings
+from service.errors import DatabaseAway
 from tests.databases import rows
 from tests.serving import problem, serving
 
@@ -158,6 +160,27 @@ def test_what_is_no_table_by_its_type_is_refused(client: httpx.Client) -> None:
         problem(reply, 415, "unsupported-media-type")
     reply = client.post("/v1/admin/datasets", params={"name": "x"}, content=SMALL, headers={"Content-Encoding": "br"})
     problem(reply, 415, "unsupported-media-type")
+
+
+def test_a_client_that_falls_silent_makes_room_for_others(client: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("service.api.reading.SILENCE", 0.5)
+    head = b"POST /v1/admin/datasets?name=slow HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\na,b\n"
+    silent = [socket.create_connection(("127.0.0.1", client.base_url.port)) for _ in range(2)]
+    for each in silent:
+        each.sendall(head)
+    assert push(client).status_code == 201
+    for each in silent:
+        assert each.recv(100).startswith(b"HTTP/1.1 408 ")
+        each.close()
+
+
+def test_a_failing_database_keeps_nothing_of_an_upload(client: httpx.Client, database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def away(*_: object) -> None:
+        raise DatabaseAway()
+
+    monkeypatch.setattr("service.store.archives.Staging.seal", away)
+    problem(push(client), 503, "database-away")
+    assert rows(database_url, "SELECT count(*) FROM archives") == [(1,)]  # the clinic's
 
 
 def test_deleting_frees_the_name_and_the_bytes(client: httpx.Client, database_url: str) -> None:

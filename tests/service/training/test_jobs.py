@@ -255,6 +255,19 @@ def test_what_cannot_be_done_is_refused_at_once(database: Database, database_url
     assert rows(database_url, "SELECT count(*) FROM jobs") == [(0,)]
 
 
+@pytest.mark.parametrize(("label", "there"), [("0", True), ("3", True), ("4", False), ("-1", False), ("1.0", False), ("x", False)])
+def test_penalties_of_numbers_are_held_against_their_range(database: Database, label: str, there: bool) -> None:
+    with Reader() as reader:
+        reader.feed(b"x,y\n" + b"".join(b"%d,%d\n" % (i, i % 4) for i in range(40)))
+        datasets.store(database, ME, "numbers", reader.finish(), 1, None)
+    penalties = {label: {"1": 5.0}}
+    if there:
+        assert submit(database, dataset="numbers", label="y", penalties=penalties).status == "queued"
+    else:
+        with pytest.raises(InvalidRequest, match="is no value of 'y'"):
+            submit(database, dataset="numbers", label="y", penalties=penalties)
+
+
 @pytest.mark.parametrize(
     ("cells", "said"),
     [
@@ -264,6 +277,7 @@ def test_what_cannot_be_done_is_refused_at_once(database: Database, database_url
         ([str(i) for i in range(5000)], "more than 1,000 different values"),
         ([f"w{i}" for i in range(5000)], "5,000 different values"),
         ([str(i % 300) for i in range(600)], "300 different values"),
+        (["x" * 201, "y"] * 3, "more than 200 characters"),
     ],
 )
 def test_labels_that_cannot_be_learnt_are_refused(database: Database, cells: list[str], said: str) -> None:

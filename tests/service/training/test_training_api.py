@@ -136,7 +136,7 @@ def test_penalties_give_total_and_normalised_cost(trainer: httpx.Client) -> None
 
 
 def test_what_the_learner_refuses_fails_with_its_words(trainer: httpx.Client) -> None:
-    job = finished(trainer, submit(trainer, params={"impurity": "polynomial", "terms": [[1.0, [1]]]})["id"])
+    job = finished(trainer, submit(trainer, params={"impurity": "polynomial", "terms": [[1.0, [1, 0]]]})["id"])
     assert (job["status"], job["attempts"], job["model"]) == ("failed", 1, None)
     assert "the polynomial's term" in job["failure"]
     assert told(trainer, job["id"])[-1][1] == "failed"
@@ -186,6 +186,8 @@ def test_an_idempotency_key_gives_the_first_reply_again(trainer: httpx.Client) -
     ("change", "said"),
     [
         ({"dataset": "none"}, None),
+        ({"dataset": "a\0b"}, None),
+        ({"dataset": "Heart"}, None),
         ({"label": "illness"}, "no column 'illness'"),
         ({"label": ""}, "label"),
         ({"learner": "forest"}, "the learners are"),
@@ -202,6 +204,12 @@ def test_an_idempotency_key_gives_the_first_reply_again(trainer: httpx.Client) -
         ({"publish": {"name": "a/b"}}, "1 to 64"),
         ({"publish": {"name": "💔"}}, "1 to 64"),
         ({"publish": {}}, "publish.name"),
+        ({"publish": {"name": ""}}, "publish.name: a name has 1 to 64"),
+        ({"publish": {"name": "a", "alias": ""}}, "publish.alias: a name has 1 to 64"),
+        ({"params": {"terms": [[1.0, [1, 1]]]}}, "belong to the impurity polynomial"),
+        ({"params": {"impurity": "polynomial", "terms": [[1.0, [1]]]}}, "has 2 exponents"),
+        ({"params": {"terms": []}}, "params.terms"),
+        ({"test_fraction": 0.999}, "fewer than 2 to learn from"),
         ({"penalties": {"present": {"absent": -1}}}, "penalties"),
         ({"speed": "fast"}, "no such field"),
     ],
