@@ -47,7 +47,8 @@ class Place(NamedTuple):
 
 
 def write_header(arrays: Mapping[str, tuple[str, tuple[int, ...]]], manifest: Any) -> bytes:
-    """The header of arrays, given by type and shape in the order in which they stand, with NO_DIGEST where the check sum goes."""
+    """The header of arrays, given by type and shape in the order in which they stand, with NO_DIGEST where the check sum goes.
+    ValueError if it is larger than readers take."""
     header: dict[str, Any] = {"__metadata__": {"manifest": to_json(manifest), "sha256": NO_DIGEST}}
     place = 0
     for name, (kind, shape) in arrays.items():
@@ -55,7 +56,13 @@ def write_header(arrays: Mapping[str, tuple[str, tuple[int, ...]]], manifest: An
         header[name] = {"dtype": kind, "shape": list(shape), "data_offsets": [place, place + size]}
         place += size
     text = to_json(header).encode()
-    return text + b" " * (-len(text) % 8)  # arrays start at a multiple of 8, as readers that map the file expect
+    text += b" " * (-len(text) % 8)  # arrays start at a multiple of 8, as readers that map the file expect
+    if len(text) > LARGEST_HEADER:  # nothing is written that could not be read
+        raise ValueError(
+            f"names and words take {len(text):,} bytes in the archive, where {LARGEST_HEADER:,} are possible: "
+            "leave out columns with many or long words, or group their words"
+        )
+    return text
 
 
 def sealed(text: bytes, body: "bytes | Iterable[Any]") -> bytes:

@@ -49,4 +49,4 @@ def _read_a_table() -> None:
     parsing.sum_up(values, forms, 1, np.zeros(1, np.int64), counts, span, span.copy(), yes, yes.copy())
     parsing.gather_texts(data, entries[:1], np.ones(1, np.int64), np.empty(4, np.uint8))
     parsing.recode(values[0], forms[0], np.zeros(8, np.int32), np.empty(1, np.int32))
-    parsing.last_row_end(np.frombuffer(bytearray(b"1,x\n"), np.uint8), 0, 0, 0)
+    parsing.row_end(np.frombuffer(bytearray(b"1,x\n"), np.uint8), 0, 0, 0, False)

@@ -353,9 +353,9 @@ def recode(values, forms, code, codes):
 
 
 @kernel
-def last_row_end(data, state, cell, cells):
-    """Where the last whole row ends (0: none does), and the state, the bytes of the cell and the number of whole cells in which the rest
-    stands. States: 0 a cell begins, 1 in a bare cell, 2 in quotes, 3 after a quote in quotes."""
+def row_end(data, state, cell, cells, first):
+    """Where the last whole row ends, or the first if that is asked for (0: none does), and the state, the bytes of the cell and the
+    number of whole cells in which the rest stands. States: 0 a cell begins, 1 in a bare cell, 2 in quotes, 3 after a quote in quotes."""
     found = 0
     longest = cell
     for p in range(len(data)):
@@ -366,6 +366,8 @@ def last_row_end(data, state, cell, cells):
         elif byte == LF:
             state, cell, cells = 0, 0, 0
             found = p + 1
+            if first:
+                break
             continue
         elif byte == COMMA:
             state, cell = 0, 0

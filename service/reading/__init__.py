@@ -7,6 +7,7 @@ reader     bytes as they come, whatever they hold, to columns
 csvs       CSV, cut into blocks; blocks, what one holds; gathering, blocks to columns
 gzips      gzip, unpacked in pieces
 parquets   Parquet, read in a process of its own: parquet_child
+children   what a process that we start is given
 """
 
 from service.reading.columns import Column, Columns

@@ -20,6 +20,7 @@ ROWS = 1024  # bytes per column that a block has at least: some hundred rows, or
 THREADS = 2
 IN_FLIGHT = 3  # blocks that wait or are parsed: what is held beyond the columns
 LONGEST_NAME = 1_000  # characters
+LONGEST_HEADER = 3 * 1024 * 1024  # bytes of all names: packed, where some characters take four bytes, they are still within a header
 UTF8 = "save the table as UTF-8"
 
 
@@ -81,33 +82,41 @@ class CsvReader:
 
     def _read_header(self, last: bool = False) -> None:
         """The first line that is not blank, once it is whole."""
-        while True:
-            end = self._pending.find(b"\n", self._scanned) + 1
-            found, longest = self._scan(end or len(self._pending))
-            if longest > self._limits.field:
-                raise field_too_long(self._limits.field, 1, None)
-            if self._state[2] + 1 > self._limits.columns:
-                raise too_many_columns(self._limits.columns)
-            if not end:
-                if last and self._state[0] == 2:
-                    raise Rejected("the first line has a quote that is never closed: close it, or write it twice inside quotes", row=1)
-                return
-            if not found:
-                continue  # a line feed inside quotes
-            line = bytes(self._pending[:found])
+        self._skip_blank_lines()
+        if not self._pending:
+            return
+        found, longest = self._scan(first=True)
+        if longest > self._limits.field:
+            raise field_too_long(self._limits.field, 1, None)
+        if self._state[2] + 1 > self._limits.columns:
+            raise too_many_columns(self._limits.columns)
+        if found:
+            line = bytes(memoryview(self._pending)[:found])
             del self._pending[:found]
             self._scanned, self._state = 0, (0, 0, 0)
-            if line.strip(b"\r\n"):
-                self._gathered = Gathered(read_names(line, self._limits), self._limits)
-                self._block = max(BLOCK, ROWS * len(self._gathered.names))
-                return
+            self._gathered = Gathered(read_names(line, self._limits), self._limits)
+            self._block = max(BLOCK, ROWS * len(self._gathered.names))
+        elif last and self._state[0] == 2:
+            raise Rejected("the first line has a quote that is never closed: close it, or write it twice inside quotes", row=1)
+        elif self._scanned > LONGEST_HEADER:
+            raise header_too_long()
 
-    def _scan(self, stop: int) -> tuple[int, int]:
-        """Read on to `stop`: (where the last row ends, the longest cell)."""
-        with memoryview(self._pending) as view, view[self._scanned : stop] as part:
-            found, *state, longest = parsing.last_row_end(np.frombuffer(part, np.uint8), *self._state)
+    def _skip_blank_lines(self) -> None:
+        """All at once: a file can be made of them. A carriage return that no line feed ends is left for the header to be refused."""
+        if self._pending[:1] not in (b"\r", b"\n"):
+            return
+        size = len(self._pending) - len(self._pending.lstrip(b"\r\n"))
+        end = self._pending.rfind(b"\n", 0, size) + 1
+        if end:
+            del self._pending[:end]
+            self._scanned, self._state = 0, (0, 0, 0)
+
+    def _scan(self, first: bool = False) -> tuple[int, int]:
+        """Read on: (where the last row ends, or the first; the longest cell)."""
+        with memoryview(self._pending) as view, view[self._scanned :] as part:
+            found, *state, longest = parsing.row_end(np.frombuffer(part, np.uint8), *self._state, first)
         found = found + self._scanned if found else 0
-        self._scanned, self._state = stop, (state[0], state[1], state[2])
+        self._scanned, self._state = len(self._pending), (state[0], state[1], state[2])
         return found, longest
 
     def _cut(self) -> None:
@@ -117,7 +126,7 @@ class CsvReader:
         found = self._pending.rfind(b"\n") + 1
         scanned = not found or self._scanned > 0 or b'"' in self._pending
         if scanned:  # where quotes are, a line feed need not end a row; and a row without end is watched
-            found, longest = self._scan(len(self._pending))
+            found, longest = self._scan()
         if found:
             self._submit(bytes(memoryview(self._pending)[:found]))
             del self._pending[:found]
@@ -183,6 +192,8 @@ def check_names(names: list[str], limits: Limits) -> None:
     """Names that a model's features can have, each once."""
     if len(names) > limits.columns:
         raise too_many_columns(limits.columns)
+    if sum(len(name.encode()) for name in names) > LONGEST_HEADER:
+        raise header_too_long()
     seen = set()
     for number, name in enumerate(names, 1):
         if not name:
@@ -196,6 +207,15 @@ def check_names(names: list[str], limits: Limits) -> None:
             check_name(name)
         except ValueError:
             raise Rejected(f"the name of column {number:,} has characters that cannot be printed: take them out", row=1) from None
+
+
+def header_too_long() -> Rejected:
+    return Rejected(
+        f"the names of the columns have more than {LONGEST_HEADER:,} bytes: shorten them, or leave columns out",
+        row=1,
+        limit=LONGEST_HEADER,
+        too_large=True,
+    )
 
 
 def _explained(trouble: Trouble, gathered: Gathered) -> Rejected:

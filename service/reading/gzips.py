@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from service.reading.limits import Rejected
 
 PIECE = 1024 * 1024
+SLICE = 64 * 1024  # bytes taken at a time: what follows a member is copied once for each that ends there
+MOST_MEMBERS, SMALLEST_MEMBER = 10_000, 1024  # so many members of any size; more if they hold so many bytes on average
 MAGIC = b"\x1f\x8b"
 DAMAGED = "the gzip file is damaged: pack or copy it again"
 
@@ -17,10 +19,15 @@ class Gunzip:
         self._member: zlib._Decompress | None = None
         self._between = b""  # what stands after a member, until it is known whether another begins
         self._members = 0
+        self._unpacked = 0
 
     def feed(self, data: bytes | memoryview) -> Iterator[bytes]:
         """What can be unpacked so far, in pieces; Rejected at the first damage."""
-        rest: bytes | memoryview = data
+        view = memoryview(data)
+        for start in range(0, len(view), SLICE):
+            yield from self._feed(view[start : start + SLICE])
+
+    def _feed(self, rest: bytes | memoryview) -> Iterator[bytes]:
         while len(rest):
             if self._member is None:
                 rest = self._next_member(bytes(rest))
@@ -33,6 +40,7 @@ class Gunzip:
             if self._member.eof:
                 rest, self._member = self._member.unused_data, None
             if piece:
+                self._unpacked += len(piece)
                 yield piece
 
     def _next_member(self, data: bytes) -> bytes:
@@ -46,6 +54,8 @@ class Gunzip:
             raise Rejected("there is something behind the end of the gzip file: pack or copy it again")
         self._between = b""
         self._members += 1
+        if self._members > MOST_MEMBERS + self._unpacked // SMALLEST_MEMBER:
+            raise Rejected("the gzip file has thousands of members with next to nothing in them: pack the table as one", limit=MOST_MEMBERS)
         self._member = zlib.decompressobj(wbits=16 + zlib.MAX_WBITS)
         return data
 

@@ -7,18 +7,19 @@ accounts for and some to spare, and whatever becomes of it, this one lives on.
 
 import json
 import mmap
-import os
 import subprocess
 import sys
 import tempfile
 from dataclasses import asdict
 
+from service.reading.children import PACKAGES, child_environment
 from service.reading.columns import Columns
 from service.reading.limits import Limits, Rejected
 from service.reading.packing import unpack
 
 DONE, REFUSED = 0, 3  # how the process ends when it ends well
 DAMAGED = "the Parquet file is damaged, or larger than it says: write it again, or send CSV"
+SECONDS = 300  # until it is ended, whatever it does
 
 
 class ParquetReader:
@@ -50,8 +51,18 @@ class ParquetReader:
 def _read_apart(source: int, target: int, limits: Limits) -> int:
     command = [sys.executable, "-m", "service.reading.parquet_child", str(source), str(target), json.dumps(asdict(limits))]
     # the system's own allocator: the library's reserves more address space than the limit leaves
-    settings = {**os.environ, "ARROW_DEFAULT_MEMORY_POOL": "system", "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(
-        command, pass_fds=(source, target), env=settings, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
+    settings = {**child_environment(), "ARROW_DEFAULT_MEMORY_POOL": "system", "OMP_NUM_THREADS": "1"}
+    try:
+        done = subprocess.run(
+            command,
+            pass_fds=(source, target),
+            env=settings,
+            cwd=PACKAGES,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            timeout=SECONDS,
+        )
+    except subprocess.TimeoutExpired:  # the child is gone by now
+        raise Rejected(f"the Parquet file takes more than {SECONDS} seconds to read: send fewer rows or columns, or send CSV") from None
     return done.returncode

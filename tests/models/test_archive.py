@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from models import CostModel, Ensemble, Feature, Leaf, Price, Schema, Split, dump, load
-from models.tensors import NO_DIGEST, BadArchive, sealed
+from models.tensors import LARGEST_HEADER, NO_DIGEST, BadArchive, sealed
 from tests import strategies
 
 
@@ -250,3 +250,12 @@ def test_an_archive_that_cannot_be_written_leaves_nothing_behind(tmp_path):
     with pytest.raises(OSError, match="taken"):
         dump(example(), tmp_path / "taken")
     assert [path.name for path in tmp_path.iterdir()] == ["taken"]
+
+
+def test_a_model_whose_words_no_reader_would_take_is_not_written():
+    words = tuple(f"{k:03}" + "w" * 65_000 for k in range(260))
+    schema = Schema([Feature("name", "categorical", words)])
+    ensemble = Ensemble.of([Leaf([1, 0])], schema, CostModel([Price("name", 1)]), classes=["a", "b"], vote="majority")
+    with pytest.raises(ValueError, match="leave out columns with many or long words") as caught:
+        dump(ensemble)
+    assert f"{LARGEST_HEADER:,}" in str(caught.value)

@@ -86,7 +86,7 @@ def test_a_full_dictionary_stops_before_a_row_and_goes_on_from_there():
 
 def test_rows_end_where_quotes_are_closed():
     def end(text: bytes, state: int = 0):
-        return parsing.last_row_end(np.frombuffer(text, np.uint8), state, 0, 0)
+        return parsing.row_end(np.frombuffer(text, np.uint8), state, 0, 0, False)
 
     assert end(b"a,b\nc")[0] == 4
     assert end(b'a,"b\nc')[:2] == (0, 2)
@@ -94,3 +94,9 @@ def test_rows_end_where_quotes_are_closed():
     assert end(b'"a""b\n"\nc')[0] == 8
     assert end(b'b"\nc', 2)[0] == 3
     assert end(b"a,bb,ccc")[2:] == (3, 2, 3)
+
+
+def test_the_first_row_end_is_found_where_it_is_asked_for():
+    text = np.frombuffer(b'a,"b\n""c"\n1,2\n', np.uint8)
+    assert parsing.row_end(text, 0, 0, 0, True)[0] == 10
+    assert parsing.row_end(text, 0, 0, 0, False)[0] == 14

@@ -3,6 +3,7 @@
 import csv
 import io
 import struct
+import time
 import tracemalloc
 
 import numba
@@ -270,6 +271,28 @@ def test_blank_rows_claim_no_memory():
     assert len(read(header + b"\n" + b"\n" * 3_000_000 + b"," * 3999 + b"\n")) == 1
 
 
+@pytest.mark.parametrize("blank", [b"\n", b"\r\n", b"\r\r\n"])
+@pytest.mark.parametrize("sizes", [(), (1,) * 9, (2_000_000,)])
+def test_blank_lines_before_the_names_are_skipped_at_once(blank, sizes):
+    start = time.monotonic()
+    assert read(blank * 3_000_000 + b"a,b\n1,x\n", sizes=sizes)["b"].tolist() == ["x"]
+    assert time.monotonic() - start < 2
+
+
+def test_a_carriage_return_before_the_names_is_refused_after_blank_lines_too():
+    for start in (b"\r", b"\n\r", b"\r\n\n\r"):
+        assert "carriage return" in refusal(start + b"a,b\n1,2\n").message
+    assert "empty" in refusal(b"\n\r\n\r").message
+
+
+def test_names_without_end_are_refused():
+    with Reader() as reader, pytest.raises(Rejected, match="names of the columns") as caught:
+        feed_on(reader, b'"n' + b"\n" * 60_000 + b'",')
+    assert (caught.value.row, caught.value.too_large) == (1, True)
+    names = ",".join(f"{k}" + "x" * 900 for k in range(4000))
+    assert refusal(f"{names}\n".encode()).limit == csvs.LONGEST_HEADER
+
+
 def test_a_mark_before_the_text_is_left_out_and_names_are_stripped():
     assert read(b"\xef\xbb\xbf a ,b\n1,2\n", sizes=(1, 1, 1, 1)).columns == ["a", "b"]
 
@@ -295,7 +318,7 @@ def test_blocks_in_threads_give_what_one_block_gives():
 @pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled")
 def test_after_a_warm_up_reading_compiles_nothing():
     warm_up()
-    kernels = (parsing.parse_rows, parsing.place_entries, parsing.sum_up, parsing.last_row_end)
+    kernels = (parsing.parse_rows, parsing.place_entries, parsing.sum_up, parsing.row_end)
     before = [len(kernel.signatures) for kernel in kernels]
     assert all(before)
     read(b"a,b\n" + b'1,"x"\n' * 400_000)

@@ -6,7 +6,7 @@ import zlib
 
 import pytest
 
-from service.reading import Limits, Reader, Rejected
+from service.reading import Limits, Reader, Rejected, gzips
 
 CSV = b"a,b\n" + b"".join(b"%d,w%d\n" % (i, i % 7) for i in range(5000))
 
@@ -50,6 +50,14 @@ def test_what_is_wrong_with_a_gzip_file_is_said(data, words):
     for size in (3, 1 << 20):
         with pytest.raises(Rejected, match=words):
             read(data, size)
+
+
+def test_thousands_of_empty_members_are_refused_and_of_full_ones_are_not():
+    with pytest.raises(Rejected, match="members") as caught:
+        read(gzip.compress(CSV) + gzip.compress(b"") * 200_000)
+    assert caught.value.limit == gzips.MOST_MEMBERS
+    full = gzip.compress(b"1,w\n" * 300, 1)
+    assert len(read(gzip.compress(b"a,b\n") + full * (gzips.MOST_MEMBERS + 500))) == 300 * (gzips.MOST_MEMBERS + 500)
 
 
 def test_a_bomb_is_refused_at_the_limit_in_little_memory():

@@ -136,3 +136,9 @@ def test_arrays_that_do_not_fit_together_are_refused(name, array, words):
     body[start:end] = array.tobytes()
     with pytest.raises(BadArchive, match=words):
         unpack(made_up(lambda h, m: None, bytes(body)))
+
+
+def test_a_table_whose_names_no_reader_would_take_is_not_packed():
+    columns = Columns.of([numbers_column(f"{k}" + "n" * 1000, np.zeros(1)) for k in range(17_000)])
+    with pytest.raises(ValueError, match="leave out columns"):
+        next(pack(columns))

@@ -3,6 +3,7 @@
 import datetime
 import io
 import random
+import subprocess
 from decimal import Decimal
 
 import numpy as np
@@ -10,7 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from service.reading import Limits, Reader, Rejected, parquet_child, read_file
+from service.reading import Limits, Reader, Rejected, parquet_child, parquets, read_file
+from service.reading.children import PACKAGES, child_environment
 from service.reading.parquet_child import read_parquet
 
 
@@ -48,6 +50,30 @@ def test_damage_is_refused_by_the_process(tmp_path):
             with pytest.raises(Rejected):
                 reader.finish()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_process_is_told_no_secrets_and_runs_from_anywhere(tmp_path, monkeypatch):
+    monkeypatch.setenv("FRUGAL_ADMIN_KEY", "secret")
+    monkeypatch.setenv("OTHER", "kept")
+    monkeypatch.chdir(tmp_path)
+    assert "secret" not in child_environment().values()
+    assert child_environment()["OTHER"] == "kept"
+    told = {}
+    run = subprocess.run
+    monkeypatch.setattr(parquets.subprocess, "run", lambda *given, **settings: told.update(settings) or run(*given, **settings))
+    with Reader() as reader:
+        reader.feed(written(pa.table({"n": [1, 2, 3]})))
+        assert reader.finish()["n"].tolist() == [1, 2, 3]
+    assert not any(name.startswith("FRUGAL_") for name in told["env"])
+    assert told["cwd"] == PACKAGES
+
+
+def test_a_process_that_takes_too_long_is_ended(monkeypatch):
+    monkeypatch.setattr(parquets, "SECONDS", 0.05)
+    with Reader() as reader:
+        reader.feed(written(pa.table({"n": [1, 2, 3]})))
+        with pytest.raises(Rejected, match="seconds to read"):
+            reader.finish()
 
 
 def test_refusals_come_through(tmp_path):
