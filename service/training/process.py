@@ -10,10 +10,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from service.reading.children import PACKAGES, child_environment
 from service.training import frames
 
 AHEAD = 8  # frames
-PACKAGES = Path(__file__).parents[2]  # where `service` and `models` are, also in a checkout that is not installed
 
 
 @dataclass(frozen=True)
@@ -42,6 +42,7 @@ class Child:
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,  # a log has no values in it, and nobody can promise that of what a library prints
             cwd=PACKAGES,
+            env=child_environment(),
         )
         self._heard: queue.Queue[Heard] = queue.Queue(AHEAD)
         self._deaf = threading.Event()
