@@ -1,6 +1,7 @@
 """Tables that people send, CSV, gzipped CSV or Parquet, as typed columns, within limits.
 
 limits     how large a table may be, and what is said of one that cannot be taken
+tally      what a table takes so far
 columns    the table itself: what learners take
 packing    columns to bytes and back
 reader     bytes as they come, whatever they hold, to columns

@@ -11,6 +11,7 @@ from models.kernels.parsing import CODED, HARD, NUMBER, WORD
 from service.reading.columns import smallest
 
 NOT_TEXT, NUL = 100, 101  # troubles beside the kernel's
+PIECE, ENTRY = 256, 48  # bytes that a piece takes beside its cells, and an entry beside its letters
 
 
 class Trouble(NamedTuple):
@@ -32,6 +33,11 @@ class Piece(NamedTuple):
     forms: NDArray[np.uint8] | int | None
     texts: "Texts | None" = None
 
+    @property
+    def nbytes(self) -> int:
+        """What it takes in memory, without its texts, which it may share."""
+        return int(PIECE + self.values.nbytes + (self.forms.nbytes if isinstance(self.forms, np.ndarray) else 0))
+
 
 @dataclass(frozen=True)
 class Texts:
@@ -44,6 +50,10 @@ class Texts:
     kinds: NDArray[np.int64]
     marks: NDArray[np.int64]
     numbers: NDArray[np.float64]
+
+    @property
+    def nbytes(self) -> int:
+        return len(self.letters) + ENTRY * len(self.ends)
 
     def of(self, column: int) -> NDArray[np.int64]:
         return np.flatnonzero(self.columns == column)

@@ -103,7 +103,7 @@ class CsvReader:
 
     def _skip_blank_lines(self) -> None:
         """All at once: a file can be made of them. A carriage return that no line feed ends is left for the header to be refused."""
-        if self._pending[:1] not in (b"\r", b"\n"):
+        if not self._pending.startswith((b"\r", b"\n")):
             return
         size = len(self._pending) - len(self._pending.lstrip(b"\r\n"))
         end = self._pending.rfind(b"\n", 0, size) + 1

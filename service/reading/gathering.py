@@ -5,6 +5,7 @@ were written; only texts of oddly written ones (007, 1e5, more than 15 digits) a
 than a column may have words: beyond that the column can only be numbers.
 """
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,6 +16,7 @@ from models.kernels.parsing import CODED, PLAIN, WORD, recode
 from service.reading.blocks import Block, Piece, resolved
 from service.reading.columns import Column, numbers_column, numeric_column, smallest, words_column
 from service.reading.limits import Limits, Rejected, named, too_many_categories, too_many_rows
+from service.reading.tally import Tally
 
 MOST_SPELLINGS = 10_000  # texts kept of a column's oddly written numbers
 
@@ -28,6 +30,8 @@ class Gathered:
         self.rows = 0
         self.keep = np.ones(len(names), np.uint8)  # what a block is told: whether texts of odd numbers are still wanted
         self._pieces: list[list[Piece]] = [[] for _ in names]
+        self._tally = Tally(limits)
+        self._holders: Counter[int] = Counter()  # how many pieces hold a block's texts, by the texts' id
         self._words: list[dict[str, int] | None] = [None] * len(names)
         self._odd = [np.empty(0, np.int64) for _ in names]  # hashes of the texts of odd numbers
         self._empty = np.zeros(len(names), np.int64)
@@ -40,10 +44,11 @@ class Gathered:
         coded = set(np.unique(block.texts.columns).tolist())
         for c, piece in enumerate(block.pieces):
             if self._words[c] is not None or block.words[c]:
-                words = self._as_words(c, piece, block)
-                self._pieces[c].append(words)
+                self._hold(c, self._as_words(c, piece, block))
                 continue
-            self._pieces[c].append(piece)
+            if piece.texts is not None and not self.keep[c]:  # read before its texts were let go
+                piece = Piece(resolved(piece), None)
+            self._hold(c, piece)
             if c in coded:
                 self._remember(c, piece)
         self._empty += block.empty
@@ -53,6 +58,26 @@ class Gathered:
         self._single &= block.single
         self.rows += block.rows
 
+    def _hold(self, c: int, piece: Piece) -> None:
+        self._pieces[c].append(piece)
+        self._tally.take(piece.nbytes)
+        if piece.texts is not None:
+            self._holders[id(piece.texts)] += 1
+            if self._holders[id(piece.texts)] == 1:
+                self._tally.take(piece.texts.nbytes)
+
+    def _let_go(self, c: int) -> Iterator[Piece]:
+        """A column's pieces, each counted no more once the next one is asked for."""
+        pieces, self._pieces[c] = self._pieces[c], []
+        for piece in pieces:
+            yield piece
+            self._tally.give_back(piece.nbytes)
+            if piece.texts is not None:
+                self._holders[id(piece.texts)] -= 1
+                if not self._holders[id(piece.texts)]:
+                    del self._holders[id(piece.texts)]
+                    self._tally.give_back(piece.texts.nbytes)
+
     def _remember(self, c: int, piece: Piece) -> None:
         """Count the spellings of odd numbers; too many, and the column's texts are let go."""
         if self.keep[c] and piece.texts is not None:
@@ -60,15 +85,15 @@ class Gathered:
             if len(self._odd[c]) > min(MOST_SPELLINGS, self.limits.categories):
                 self.keep[c] = 0
                 self._odd[c] = self._odd[c][:0]
-                self._pieces[c] = [Piece(resolved(piece), None) for piece in self._pieces[c]]
-        elif piece.texts is not None:
-            self._pieces[c][-1] = Piece(resolved(piece), None)
+                for before in self._let_go(c):
+                    self._hold(c, Piece(resolved(before), None))
 
     def _as_words(self, c: int, piece: Piece, block: Block) -> Piece:
         if self._words[c] is None:
             self._words[c] = {}
             self._refuse_lost(c, block)
-            self._pieces[c] = [self._coded(c, before) for before in self._pieces[c]]
+            for before in self._let_go(c):
+                self._hold(c, self._coded(c, before))
         return self._coded(c, piece)
 
     def _refuse_lost(self, c: int, block: Block) -> None:
@@ -109,14 +134,22 @@ class Gathered:
     def _code(self, c: int, text: str) -> int:
         words = self._words[c]
         assert words is not None
-        code = words.setdefault(text, len(words))
+        known = len(words)
+        code = words.setdefault(text, known)
         if code >= self.limits.categories:
             raise too_many_categories(self.names[c], self.limits.categories)
+        if code == known:
+            self._tally.add_word(self.names[c], text)
         return code
 
     def columns(self) -> list[Column]:
         """All of them, once the last block is in; each lets go of its pieces."""
-        return [self._column(c) for c in range(len(self.names))]
+        made = Tally(self.limits)  # counted anew: one large number makes all of its column wide
+        columns = []
+        for c in range(len(self.names)):
+            columns.append(self._column(c))
+            made.take(columns[-1].values.nbytes)
+        return columns
 
     def _column(self, c: int) -> Column:
         pieces, self._pieces[c] = self._pieces[c], []

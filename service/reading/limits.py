@@ -12,13 +12,16 @@ class Limits:
     columns: int = 4_096
     categories: int = 10_000  # different words of one column
     field: int = 65_536  # bytes of one cell
+    memory: int = 4 * 1024**3  # bytes that its columns take while they are read, and then
+    words: int = 8 * 1024**2  # bytes of all different words of all columns: they are described together
 
 
 class Rejected(ValueError):  # noqa: N818 - its name says what happened
     """A table that cannot be taken: a sentence for whoever sent it, which never repeats a cell.
 
     `row` counts records, blank lines left out: the header is row 1, the first row of data is row 2. `column` is the column's name where it
-    is known. `limit` is the limit that was passed; `too_large` says that bytes, rows, columns or a field passed theirs.
+    is known. `limit` is the limit that was passed; `too_large` says that bytes, rows, columns, a field
+    or memory passed theirs.
     """
 
     def __init__(
@@ -39,6 +42,21 @@ def named(column: str) -> str:
 
 def too_many_bytes(limit: int) -> Rejected:
     return Rejected(f"the table has more than {limit:,} bytes once unpacked: send fewer rows or columns", limit=limit, too_large=True)
+
+
+def too_much_memory(limit: int) -> Rejected:
+    return Rejected(
+        f"the columns take more than {limit:,} bytes of memory, empty cells too: send fewer rows or columns", limit=limit, too_large=True
+    )
+
+
+def too_many_letters(column: str, limit: int) -> Rejected:
+    return Rejected(
+        f"the different words of all columns have more than {limit:,} bytes together, most of them in the column {named(column)}: "
+        "leave it out if it is a name or a number of a case, or group or shorten its words",
+        column=column,
+        limit=limit,
+    )
 
 
 def too_many_rows(limit: int) -> Rejected:

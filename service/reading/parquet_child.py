@@ -18,12 +18,23 @@ from numpy.typing import NDArray
 
 from service.reading.columns import Column, Columns, numbers_column, words_column
 from service.reading.csvs import check_names
-from service.reading.limits import Limits, Rejected, field_too_long, named, too_many_bytes, too_many_categories, too_many_rows
+from service.reading.limits import (
+    Limits,
+    Rejected,
+    field_too_long,
+    named,
+    too_many_bytes,
+    too_many_categories,
+    too_many_rows,
+    too_much_memory,
+)
 from service.reading.packing import pack
 from service.reading.parquets import DAMAGED, DONE, REFUSED
+from service.reading.tally import Tally
 
 BATCH = 65_536  # rows
 SPARE = 512 * 1024 * 1024  # memory beyond what the file's summary accounts for
+EMPTY = 4  # bytes of a cell of a column with nothing in it, which takes none in the file
 SECONDS = 600  # of processor time
 
 
@@ -31,7 +42,7 @@ def main() -> int:
     source, target, limits = int(sys.argv[1]), int(sys.argv[2]), Limits(**json.loads(sys.argv[3]))
     with os.fdopen(source, "rb") as file, os.fdopen(target, "wb") as out:
         try:
-            out.writelines(pack(read_parquet(file, limits)))
+            _write(out, read_parquet(file, limits))
             return DONE
         except Rejected as error:
             refusal = {name: getattr(error, name) for name in ("message", "row", "column", "limit", "too_large")}
@@ -43,6 +54,13 @@ def main() -> int:
         return REFUSED
 
 
+def _write(out: Any, columns: Columns) -> None:
+    try:
+        out.writelines(pack(columns))
+    except ValueError as error:  # more names than a header holds: nothing is damaged
+        raise Rejected(str(error)) from None
+
+
 def read_parquet(file: Any, limits: Limits) -> Columns:
     """The table in an open file, column by column."""
     pa.set_cpu_count(1)
@@ -52,9 +70,17 @@ def read_parquet(file: Any, limits: Limits) -> Columns:
         _check_type(field)
     words = [field.name for field in schema if _is_text(field.type)]
     table = pq.ParquetFile(file, read_dictionary=words)  # a word that stands a million times is read once
-    _check_size(table.metadata, limits)
+    _check_size(table.metadata, sum(EMPTY if pa.types.is_null(field.type) else 1 for field in schema), limits)
     spent: Counter[str] = Counter()  # bytes by column
-    return Columns.of([_column(table, field, limits, spent) for field in schema])
+    tally = Tally(limits)
+    return Columns.of([_tallied(_column(table, field, limits, spent), tally) for field in schema])
+
+
+def _tallied(column: Column, tally: Tally) -> Column:
+    tally.take(column.values.nbytes)
+    for word in column.categories:
+        tally.add_word(column.name, word)
+    return column
 
 
 def _column(table: Any, field: Any, limits: Limits, spent: Counter[str]) -> Column:
@@ -89,8 +115,9 @@ def _is_words(kind: Any) -> bool:
     return _is_text(kind) or bool(pa.types.is_boolean(kind))
 
 
-def _check_size(about: Any, limits: Limits) -> None:
-    """What the file's summary says is within limits; from here on it gets the memory for that, and no more."""
+def _check_size(about: Any, width: int, limits: Limits) -> None:
+    """What the file's summary says is within limits, with rows of at least so many bytes; from here on it gets the memory for that, and
+    no more."""
     if about.num_rows > limits.rows:
         raise too_many_rows(limits.rows)
     if about.num_rows < 1:
@@ -98,8 +125,11 @@ def _check_size(about: Any, limits: Limits) -> None:
     size = sum(about.row_group(g).total_byte_size for g in range(about.num_row_groups))
     if size > limits.bytes:
         raise too_many_bytes(limits.bytes)
+    if about.num_rows * width > limits.memory:
+        raise too_much_memory(limits.memory)
     cells = about.num_rows * about.num_columns
-    room = _address_space() + SPARE + 3 * max(size, 0) + 8 * cells + 64 * about.num_rows
+    columns = min(3 * max(size, 0) + 8 * cells, limits.memory)
+    room = _address_space() + SPARE + columns + 64 * about.num_rows  # the last for the column that is being read
     resource.setrlimit(resource.RLIMIT_AS, (room, room))
     resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
 

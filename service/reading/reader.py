@@ -13,7 +13,7 @@ from service.reading.parquets import ParquetReader
 PIECE = 1024 * 1024
 PARQUET, ZIP = b"PAR1", b"PK\x03\x04"
 # A person's own files on their own machine: only what memory could not hold anyway.
-LOCAL = Limits(bytes=2**40, rows=2**31 - 1, columns=2**16, categories=1_000_000, field=2**20)
+LOCAL = Limits(bytes=2**40, rows=2**31 - 1, columns=2**16, categories=1_000_000, field=2**20, memory=2**36, words=2**30)
 
 
 class Format(Protocol):

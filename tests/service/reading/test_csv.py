@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from models import warm_up
 from models.kernels import parsing
-from service.reading import Columns, Limits, Reader, Rejected, csvs
+from service.reading import Columns, Limits, Reader, Rejected, csvs, tally
 from tests.naive import reading as naive
 
 
@@ -225,12 +225,41 @@ def test_what_is_wrong_is_said_with_row_and_column(data, row, column, words):
         (b"a,bbbbbbb\n1,2\n", {"field": 5}, 1, None, 5, True),
         (b"a,b\n1,u\n1,v\n1,w\n", {"categories": 2}, None, "b", 2, False),
         (b"a,b\n1,1\n1,2\n1,w\n", {"categories": 2}, None, "b", 2, False),
+        (b"a,b\n" + b",\n" * 10_000, {"memory": 70_000}, None, None, 70_000, True),
+        (b"a,b\nw,xxxxx\nw,yyyyy\n", {"words": 10}, None, "b", 10, False),
     ],
 )
 def test_limits_are_kept(data, limits, row, column, limit, too_large):
     error = refusal(data, Limits(**limits))
     assert (error.row, error.column, error.limit, error.too_large) == (row, column, limit, too_large)
     assert f"{limit:,}" in error.message
+
+
+def test_a_table_that_just_fits_in_memory_is_taken():
+    assert len(read(b"a,b\n" + b",\n" * 10_000, Limits(memory=81_000))) == 10_000
+    assert read(b"a,b\nw,xxxxx\nw,yyyyy\n", Limits(words=11)).shape == (2, 2)
+
+
+def test_one_large_number_that_makes_a_column_wide_is_counted(small_blocks):
+    rows = b"1,1\n" * 5_000
+    limits = Limits(memory=100_000 + 2 * 256 * (len(rows) // csvs.BLOCK + 5))
+    assert len(read(b"a,b\n" + rows, limits)) == 5_000
+    few = Limits(memory=79_000)
+    for large in (b"1e300", b"0.1"):
+        assert refusal(b"a,b\n" + rows + large + b"," + large + b"\n", few).too_large
+
+
+def test_texts_that_are_let_go_are_not_counted_any_more(small_blocks):
+    odd = b"".join(b"1e%d,w%d\n" % (i % 300, i % 9) for i in range(3_000))
+    limits = Limits(categories=100)
+    with Reader(limits) as reader:
+        reader.feed(b"a,b\n" + odd)
+        reader._format._collect(0)
+        gathered = reader._format._gathered
+        held = sum(piece.nbytes for pieces in gathered._pieces for piece in pieces)
+        words = sum(len(word) + tally.WORD for word in gathered._words[1])
+        assert not gathered._holders
+        assert gathered._tally._memory == held + words
 
 
 def test_a_word_after_too_many_odd_numbers_is_refused_with_its_row(small_blocks):

@@ -11,8 +11,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from service.reading import Limits, Reader, Rejected, parquet_child, parquets, read_file
+from service.reading import Columns, Limits, Reader, Rejected, parquet_child, parquets, read_file
 from service.reading.children import PACKAGES, child_environment
+from service.reading.columns import numbers_column
 from service.reading.parquet_child import read_parquet
 
 
@@ -122,6 +123,7 @@ def test_words_however_they_are_stored(settings):
         (pa.array([datetime.datetime(2020, 1, 1)]), "dates or times"),
         (pa.array([Decimal("1.5")]), "decimals"),
         (pa.array([b"x"]), "neither numbers nor text"),
+        (pa.array(["x"], pa.string_view()), "neither numbers nor text"),
     ],
 )
 def test_other_columns_are_refused_by_name(array, words):
@@ -132,12 +134,43 @@ def test_other_columns_are_refused_by_name(array, words):
 
 @pytest.mark.parametrize(
     ("limits", "too_large"),
-    [({"rows": 2}, True), ({"columns": 1}, True), ({"bytes": 50}, True), ({"field": 3}, True), ({"categories": 2}, False)],
+    [
+        ({"rows": 2}, True),
+        ({"columns": 1}, True),
+        ({"bytes": 50}, True),
+        ({"field": 3}, True),
+        ({"categories": 2}, False),
+        ({"memory": 5}, True),
+        ({"memory": 8}, True),
+        ({"words": 10}, False),
+    ],
 )
 def test_limits_are_kept(limits, too_large):
     with pytest.raises(Rejected) as caught:
         read(pa.table({"n": [1, 2, 3], "w": ["long word", "b", "c"]}), Limits(**limits))
     assert (caught.value.limit, caught.value.too_large) == (next(iter(limits.values())), too_large)
+
+
+def test_columns_of_nothing_are_refused_before_they_are_made(monkeypatch):
+    nothing = pa.table({f"c{k}": pa.nulls(200_000) for k in range(100)})
+    data = written(nothing)
+    monkeypatch.setattr(parquet_child, "_column", None)
+    with pytest.raises(Rejected, match="memory") as caught:
+        read_parquet(io.BytesIO(data), Limits(memory=79_999_999))
+    assert (caught.value.limit, caught.value.too_large) == (79_999_999, True)
+
+
+def test_the_process_gets_no_more_memory_than_columns_may_take(monkeypatch):
+    given = []
+    monkeypatch.setattr(parquet_child.resource, "setrlimit", lambda which, room: given.append(room[0]))
+    monkeypatch.setattr(parquet_child, "_address_space", lambda: 0)
+    read(pa.table({f"c{k}": [1.0] * 1000 for k in range(50)}), Limits(memory=300_000))
+    assert given[0] == parquet_child.SPARE + 300_000 + 64 * 1000
+
+
+def test_more_names_than_are_packed_is_said(monkeypatch):
+    with pytest.raises(Rejected, match="names and words take"):
+        parquet_child._write(io.BytesIO(), Columns.of([numbers_column(f"{k}" + "n" * 1000, np.zeros(1)) for k in range(17_000)]))
 
 
 def test_a_table_of_no_rows_or_names_twice_is_refused():
