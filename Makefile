@@ -59,6 +59,7 @@ bench: .venv/.installed ## every benchmark, each beside something outside (DATA=
 	$(PY) benchmarks/budget_forest.py --data $(DATA)
 	$(PY) benchmarks/steps.py
 	$(PY) benchmarks/reading.py --data $(DATA)/covertype.csv.gz
+	$(PY) benchmarks/training.py --data $(DATA)/covertype.csv.gz
 
 lock: .venv/.installed ## resolve the dependencies again
 	.venv/bin/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-emit-find-links --no-annotate --no-header pyproject.toml -o requirements.lock

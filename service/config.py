@@ -65,6 +65,7 @@ class Settings(BaseModel):
     max_dataset_rows: int = Field(20_000_000, ge=1, description="rows of a data set")
     max_dataset_columns: int = Field(4096, ge=2, description="columns of a data set")
     max_categories: int = Field(10_000, ge=2, description="different words in one column of a data set")
+    max_dataset_memory: int = Field(1_073_741_824, ge=1_048_576, description="bytes of its columns in memory; reading may take twice that")
     max_field: int = Field(65_536, ge=64, description="bytes of one cell of a data set")
     lease: float = Field(30.0, ge=1, le=3600, description="seconds after which the job of a worker that is not heard of is another's")
     training_seconds: int = Field(14_400, ge=1, description="seconds that a training may take")

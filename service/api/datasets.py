@@ -176,6 +176,7 @@ async def read_table(request: Request, settings: Settings) -> tuple[Columns, int
         settings.max_dataset_columns,
         settings.max_categories,
         settings.max_field,
+        settings.max_dataset_memory,
     )
     reader = Reader(limits)
     parsing: asyncio.Future[None] | None = None
