@@ -11,6 +11,8 @@ ACTIVE = sa.text("status IN ('queued', 'running')")
 
 
 def upgrade() -> None:
+    if op.get_bind().dialect.name == "postgresql":
+        op.execute("ALTER TABLE archive_chunks ALTER COLUMN bytes SET STORAGE EXTERNAL")
     _datasets()
     _jobs()
     op.create_table(
@@ -95,3 +97,5 @@ def downgrade() -> None:
     op.drop_table("job_events")
     op.drop_table("jobs")
     op.drop_table("datasets")
+    if op.get_bind().dialect.name == "postgresql":
+        op.execute("ALTER TABLE archive_chunks ALTER COLUMN bytes SET STORAGE EXTENDED")

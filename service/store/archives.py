@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Connection, Table, delete, select, update
+from sqlalchemy import ColumnElement, Connection, Table, delete, select, text, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from service.errors import Problem
@@ -48,6 +48,8 @@ class Staging:
 
     def add(self, chunk: bytes) -> None:
         def write(db: Connection) -> None:
+            if db.dialect.name == "postgresql":  # the commit of what points here syncs all that came before it
+                db.execute(text("SET LOCAL synchronous_commit TO OFF"))
             if not self._position:
                 _insert_new(db, archives, {"id": self.id, "sha256": "", "size": 0, "created_at": now()})
             _insert_new(db, archive_chunks, {"archive_id": self.id, "position": self._position, "bytes": chunk})

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from sqlalchemy import (
+    DDL,
     JSON,
     BigInteger,
     Boolean,
@@ -26,6 +27,7 @@ from sqlalchemy import (
     Text,
     TypeDecorator,
     Uuid,
+    event,
     text,
 )
 
@@ -86,6 +88,13 @@ archive_chunks = Table(
     Column("archive_id", Uuid, ForeignKey("archives.id", ondelete="CASCADE"), primary_key=True),
     Column("position", Integer, primary_key=True),
     Column("bytes", LargeBinary, nullable=False),
+)
+
+# What is stored is large and hardly shrinks: PostgreSQL would try to compress every chunk, at a fifth of the speed.
+event.listen(
+    archive_chunks,
+    "after_create",
+    DDL("ALTER TABLE archive_chunks ALTER COLUMN bytes SET STORAGE EXTERNAL").execute_if(dialect="postgresql"),  # type: ignore[no-untyped-call]
 )
 
 versions = Table(

@@ -90,10 +90,12 @@ def _train(folder: Path, asked: dict[str, Any], voice: Voice) -> None:
 
 
 def lower_priority() -> None:
-    """Whoever answers requests goes first."""
+    """Whoever answers requests goes first, and at once: p99 of a step beside a training was 5.6 times its idle value with nice alone."""
     os.nice(19)
-    with suppress(AttributeError, PermissionError, OSError):
-        os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
+    with suppress(AttributeError, OSError):
+        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+    with suppress(OSError):  # where the kernel shares time between sessions first, nice counts only within one
+        Path("/proc/self/autogroup").write_text("19")
 
 
 def limit_memory(size: int) -> None:

@@ -43,6 +43,7 @@ class Child:
             stderr=subprocess.DEVNULL,  # a log has no values in it, and nobody can promise that of what a library prints
             cwd=PACKAGES,
             env=child_environment(),
+            start_new_session=True,  # its priority is its own, and Ctrl-C is for its parent
         )
         self._heard: queue.Queue[Heard] = queue.Queue(AHEAD)
         self._deaf = threading.Event()

@@ -23,6 +23,7 @@ CATALOGUE = {
         "SELECT indexname, indexdef FROM pg_indexes WHERE schemaname = 'public' AND tablename <> 'alembic_version'",
         """SELECT conname, pg_get_constraintdef(oid) FROM pg_constraint
            WHERE connamespace = 'public'::regnamespace AND conrelid <> 'alembic_version'::regclass""",
+        "SELECT attrelid::regclass, attname, attstorage FROM pg_attribute WHERE attrelid = 'archive_chunks'::regclass AND attnum > 0",
         """SELECT relname, reloptions::text FROM pg_class
            WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace AND reloptions IS NOT NULL""",
     ],
