@@ -251,10 +251,10 @@ def test_jobs_are_listed_by_status_and_cancelled(client):
 
 
 def test_a_job_that_fails_says_why(client):
-    job = client.submit("heart", "disease", test_fraction=0.999)
+    job = client.submit("heart", "disease", params={"impurity": "polynomial", "terms": [[1.0, [1, 0]]]})
     failed = client.wait(job["id"])
     assert (failed["status"], failed["model"]) == ("failed", None)
-    assert "have one label only" in failed["failure"]
+    assert "The learner refused: the polynomial's term" in failed["failure"]
 
 
 # Events
