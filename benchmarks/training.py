@@ -124,7 +124,7 @@ def overhead(where: Place, file: Path, rounds: int) -> dict[str, Any]:
     large = Spec("covertype", "label", "budget-forest")
     warm_up(training=True)
     found: dict[str, Any] = {}
-    for name, path, spec, times in (("heart", HEART / "heart.csv", heart, rounds), ("covertype", file, large, max(1, rounds // 2))):
+    for name, path, spec, times in (("heart", HEART / "heart.csv", heart, rounds), ("covertype", file, large, max(1, (rounds + 1) // 2))):
         table = read_file(path)
         for engine in ENGINES:
             with trained(where, engine) as (port, _, _), client_of(port) as client:
