@@ -28,7 +28,7 @@ from service.training.spec import Spec
 router = APIRouter(prefix="/v1/admin", tags=["training"], route_class=AdminRoute, responses=always(Forbidden))
 Status = Literal["queued", "running", "done", "failed", "cancelled"]
 Name = Annotated[str, Field(max_length=64)]
-LOOK = 0.5  # seconds between two looks for events
+LOOK = 0.25  # seconds between two looks for events
 COMMENT = 15.0  # seconds after which a quiet stream sends a comment, so that nothing between takes it for dead
 PAGE = 200  # events read at once
 

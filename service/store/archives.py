@@ -1,9 +1,10 @@
 """Archives: the bytes of versions and data sets, in chunks, so that no statement carries more than 1 MiB."""
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import timedelta
+from itertools import islice
 from typing import Any
 from uuid import UUID
 
@@ -16,11 +17,12 @@ from service.store.ids import new_id
 from service.store.tables import archive_chunks, archives, datasets, now, versions
 
 CHUNK = 1 << 20
+TOGETHER = 8  # chunks in one transaction: a sync of the disk for each took longer than writing it
 ABANDONED = timedelta(days=1)  # staged, and no version came of it
 
 
 def stage(database: Database, data: bytes) -> UUID:
-    """Store bytes that a version will point to, chunk by chunk, each in its own transaction."""
+    """Store bytes that a version will point to, a few chunks in a transaction."""
     return stage_chunks(database, (data[start : start + CHUNK] for start in range(0, len(data), CHUNK)))
 
 
@@ -28,8 +30,9 @@ def stage_chunks(database: Database, chunks: Iterable[bytes]) -> UUID:
     """The same for bytes that come in pieces of at most `CHUNK`."""
     staging = Staging(database)
     try:
-        for chunk in chunks:
-            staging.add(chunk)
+        pieces = iter(chunks)
+        while together := list(islice(pieces, TOGETHER)):
+            staging.add(together)
         staging.seal()
         return staging.id
     except BaseException:
@@ -46,18 +49,22 @@ class Staging:
         self.id = new_id()
         self._sha256, self._size, self._position = hashlib.sha256(), 0, 0
 
-    def add(self, chunk: bytes) -> None:
+    def add(self, chunks: Sequence[bytes]) -> None:
+        """Some more, in one transaction."""
+
         def write(db: Connection) -> None:
             if db.dialect.name == "postgresql":  # the commit of what points here syncs all that came before it
                 db.execute(text("SET LOCAL synchronous_commit TO OFF"))
             if not self._position:
                 _insert_new(db, archives, {"id": self.id, "sha256": "", "size": 0, "created_at": now()})
-            _insert_new(db, archive_chunks, {"archive_id": self.id, "position": self._position, "bytes": chunk})
+            for position, chunk in enumerate(chunks, self._position):
+                _insert_new(db, archive_chunks, {"archive_id": self.id, "position": position, "bytes": chunk})
 
         self.database.write(write)
-        self._sha256.update(chunk)
-        self._size += len(chunk)
-        self._position += 1
+        for chunk in chunks:
+            self._sha256.update(chunk)
+        self._size += sum(map(len, chunks))
+        self._position += len(chunks)
 
     def seal(self) -> None:
         """All is there: from now on it can be fetched."""

@@ -100,6 +100,7 @@ class Training:
         self.progress: dict[str, Any] = {"phase": "reading", "fraction": 0.0, "trees": None, "mean_cost": None}
         self.about: dict[str, Any] = {}
         self.staging = archives.Staging(self.database)
+        self.pieces: list[bytes] = []  # of the model, that are not staged yet
         self._told = self.progress
         self._told_at = self._renewed_at = 0.0
         self._cpu, self._lived_at = -1.0, time.monotonic()
@@ -174,9 +175,11 @@ class Training:
         elif kind == frames.ABOUT:
             self.about = json.loads(data)
         elif kind == frames.ARCHIVE:
-            self._insist(lambda: self.staging.add(data))
-            self._lived_at = time.monotonic()
+            self.pieces.append(data)
+            if len(self.pieces) == archives.TOGETHER:
+                self._stage()
         elif kind == frames.DONE:
+            self._stage()
             self._publish()
             return True
         elif kind == frames.FAILED:
@@ -195,6 +198,13 @@ class Training:
             jobs.renew(self.database, self.claim, self.lease, self.progress, changed)
             if changed:
                 self._told, self._told_at = self.progress, at
+
+    def _stage(self) -> None:
+        """Store what has come of the model."""
+        if self.pieces:
+            self._insist(lambda: self.staging.add(self.pieces))
+        self.pieces = []
+        self._lived_at = time.monotonic()
 
     def _publish(self) -> None:
         self._insist(self.staging.seal)
