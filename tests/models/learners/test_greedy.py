@@ -112,7 +112,7 @@ def test_equals_its_naive_twin(drawn, impurity, alpha, expected, on_path):
     assert_equals_its_twin(*drawn, impurity, alpha, expected, on_path)
 
 
-@pytest.mark.timeout(120, method="thread")  # a signal does not stop a kernel that never ends
+@pytest.mark.timeout(300, method="thread")  # a signal does not stop a kernel that never ends
 @pytest.mark.parametrize(
     ("rows", "kinds", "noise", "missing", "skew", "impurity", "expected", "on_path"),
     [
