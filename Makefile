@@ -57,6 +57,7 @@ check: .venv/.installed ## ruff, mypy, import-linter
 bench: .venv/.installed ## every benchmark, each beside something outside (DATA=folder of tables)
 	$(PY) benchmarks/decide.py
 	$(PY) benchmarks/budget_forest.py --data $(DATA)
+	$(PY) benchmarks/sweep.py --data $(DATA)
 	$(PY) benchmarks/steps.py
 	$(PY) benchmarks/reading.py --data $(DATA)/covertype.csv.gz
 	$(PY) benchmarks/training.py --data $(DATA)/covertype.csv.gz
