@@ -1,6 +1,8 @@
 """The grower: weights on a grid, memory within a limit, trees laid out."""
 
 import resource
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -110,3 +112,21 @@ def test_rows_are_drawn_once_each_in_order_and_by_the_seed():
     assert drawn[-1] > 800
     assert drawn.tolist() == sample_rows(1000, 100, 3).tolist() != sample_rows(1000, 100, 4).tolist()
     assert sample_rows(100, 100, 3) == slice(None)
+
+
+WIDE = """
+import resource
+import subprocess
+import sys
+import numpy as np
+from models import BudgetForestClassifier
+resource.setrlimit(resource.RLIMIT_DATA, (512 << 20, 512 << 20))
+X, y = np.random.default_rng(0).normal(size=(600, 1024)), np.arange(600) % 64
+print(BudgetForestClassifier(max_trees=2, n_jobs=2, random_state=0).fit(X, y).n_trees_)
+"""
+
+
+def test_a_wide_table_of_many_classes_trains_within_its_limit_of_memory():
+    """Four histograms of 1,024 x 256 cells and 64 classes would take 512 MiB for each of the two threads."""
+    done = subprocess.run([sys.executable, "-c", WIDE], capture_output=True, text=True, check=False)
+    assert (done.stdout.strip(), done.stderr) == ("2", "")
