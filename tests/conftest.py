@@ -6,18 +6,19 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numba
-import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.databases import PostgresServer, fresh_sqlite
 
-if numba.config.DISABLE_JIT:
-    np.seterr(over="ignore")  # random words wrap around by design; numpy warns of it, compiled code does not
-
 settings.register_profile("quick", max_examples=200, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck))
 settings.register_profile("long", max_examples=5000, deadline=None, suppress_health_check=list(HealthCheck))
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if numba.config.DISABLE_JIT:  # random words wrap around by design; numpy warns of it, in every thread, compiled code does not
+        config.addinivalue_line("filterwarnings", "ignore:overflow encountered in scalar:RuntimeWarning")
 
 
 @pytest.fixture(scope="session")
