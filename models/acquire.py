@@ -13,6 +13,7 @@ from models.costs import MILLION
 from models.decide import _confidence, _remaining
 from models.ensemble import Ensemble
 from models.kernels import acquiring
+from models.kernels.walking import AT_LEAVES
 
 BLOCK = 1024  # rows a thread takes at a time: some milliseconds of work
 
@@ -46,7 +47,7 @@ def acquire(
     labels, costs = np.empty(rows, np.int32), np.empty(rows, np.int64)
     probabilities, acquired = np.empty((rows, classes)), np.zeros((rows, len(ensemble.schema)), np.bool_)
     limit, sure = _remaining(budget, 0), _confidence(confidence)
-    forest = ensemble.served._replace(until_leaf=True) if to_leaves else ensemble.served
+    forest = ensemble.served._replace(stop=AT_LEAVES) if to_leaves else ensemble.served
 
     def work(part: slice) -> None:
         acquiring.acquire(

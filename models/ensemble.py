@@ -13,15 +13,16 @@ from numpy.typing import NDArray
 from models.costs import CostModel, is_text
 from models.describing import path_text, tree_text
 from models.flat import LOUDEST, Flat, packed
+from models.kernels import walking
 from models.kernels.checking import trail_starts
 from models.kernels.walking import Forest, Prices
 from models.schema import Schema, Value
 from models.tree import Leaf, Split, Tree
-from models.votes import VOTES, ballot, labels_vote
+from models.votes import VOTES, ballot
 
-ORDERS = ("sequential", "votes")
-STOPS = ("leaf", "decided")
-DELAYS = ("wait", "ahead")
+ORDERS = {"sequential": walking.SEQUENTIAL, "votes": walking.VOTES}
+STOPS = {"leaf": walking.AT_LEAVES, "decided": walking.WHEN_DECIDED}
+DELAYS = {"wait": 0, "ahead": walking.AHEAD}
 Label = str | int | float | bool
 
 
@@ -73,7 +74,7 @@ class Ensemble:
             ("stop", stop, STOPS),
             ("delayed", delayed, DELAYS),
         ):
-            if value not in allowed:
+            if value not in tuple(allowed):  # a file may hold what has no hash
                 raise ValueError(f"{name} is {value!r}: expected one of {', '.join(map(repr, allowed))}")
         self.penalties = _penalties(penalties, len(self.classes))
         if learner is not None and not isinstance(learner, str):
@@ -187,14 +188,11 @@ class Ensemble:
             least=votes.least,
             greatest=votes.greatest,
             penalties=self.penalties if self.penalties is not None else np.empty((0, 0)),
-            labels_vote=labels_vote(self.vote),
-            softmax=self.vote == "additive",
-            exact=self.vote == "majority",
+            vote=VOTES[self.vote],
+            order=ORDERS[self.order] | DELAYS[self.delayed],
+            stop=STOPS[self.stop],
             scale=votes.scale,
             margin=votes.margin,
-            in_turn=self.order == "sequential",
-            until_leaf=self.stop == "leaf",
-            ahead=self.delayed == "ahead",
             numeric=not self.schema.arity[flat.feature[flat.feature >= 0]].any(),
             trail=trail_starts(parent, flat.roots),
         )

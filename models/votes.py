@@ -14,9 +14,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from models.kernels import walking
 from models.kernels.checking import best_labels, bounds_below, labels_below
 
-VOTES = ("majority", "counts", "weighted", "additive")
+VOTES = {"majority": walking.MAJORITY, "counts": walking.COUNTS, "weighted": walking.WEIGHTED, "additive": walking.ADDITIVE}
 MARGIN = 1e-9  # of the total weight: what a lead of floats must exceed before it decides
 
 
@@ -35,7 +36,7 @@ class Ballot(NamedTuple):
 
 def labels_vote(vote: str) -> bool:
     """Whether a tree gives a whole vote for one label, or its node's values."""
-    return vote in ("majority", "weighted")
+    return VOTES[vote] <= walking.WEIGHTED
 
 
 def ballot(

@@ -20,7 +20,7 @@ from models.kernels.choosing import NONE, buy, marginal, most_votes_per_price
 from models.kernels.compiling import inlined, kernel
 from models.kernels.deciding import sure
 from models.kernels.voting import beats, decided, elect, lead_at, tally
-from models.kernels.walking import ENDED, is_plain, new_case, step
+from models.kernels.walking import AT_LEAVES, ENDED, VOTES, WHEN_DECIDED, is_plain, new_case, step
 
 UNLIMITED = np.iinfo(np.int64).max
 
@@ -83,7 +83,7 @@ def acquire(forest, prices, rows, budget, confidence, labels, probabilities, cos
 
 @inlined
 def acquire_rows(forest, prices, rows, budget, confidence, case, trails, labels, probabilities, costs, acquired):
-    order_free = forest.until_leaf and budget == UNLIMITED and confidence > 1.0 and prices.order_free
+    order_free = forest.stop == AT_LEAVES and budget == UNLIMITED and confidence > 1.0 and prices.order_free
     for r in range(len(rows)):
         row = rows[r]
         case.state[:] = 0
@@ -215,19 +215,19 @@ def ask_along(forest, prices, case, row, budget, confidence, trails, acquired):
     """Ask and buy until the decision is to stop; leaves `case` where it stands then, and gives what was spent."""
     fixed = prices.groups == 0 and budget == UNLIMITED
     label, rival, lead = NONE, NONE, np.int64(0)
-    if not forest.until_leaf:
+    if forest.stop == WHEN_DECIDED:
         label = label_at_ends(forest, case, trails)
     count = line_up_all(forest, prices, case, trails)
     spent = np.int64(0)
     while count:
-        if not forest.until_leaf and (rival == NONE or beats(forest, label, rival, lead)):
+        if forest.stop == WHEN_DECIDED and (rival == NONE or beats(forest, label, rival, lead)):
             if decided(forest, case):
                 break
             rival = strongest_rival(case, label)
             lead = sum_leads(forest, case, label, rival, trails)
         if confidence <= 1.0 and sure(forest, case, confidence):
             break
-        if forest.in_turn:
+        if not forest.order & VOTES:
             feature = affordable_in_turn(prices, case, budget - spent)
         elif fixed:
             feature = best_score(case, trails.score, count)

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from models.kernels.compiling import inlined, kernel
-from models.kernels.walking import ANSWERED, BOUGHT, LEAF, PENDING, any_step
+from models.kernels.walking import AHEAD, ANSWERED, BOUGHT, LEAF, PENDING, any_step
 
 NONE = -1
 
@@ -39,7 +39,7 @@ def next_in_turn(forest, prices, case, row, remaining, search):
             price = marginal(prices, case, feature)
             if price <= remaining:
                 return feature, price
-        elif forest.ahead:
+        elif forest.order & AHEAD:
             for k in range(below(forest, case, row, t, search)):
                 price = marginal(prices, case, search.found[k])
                 if price <= remaining:
@@ -105,7 +105,7 @@ class Search(NamedTuple):
 
 @kernel
 def new_search(forest):
-    nodes, features = (len(forest.nodes), len(forest.arity)) if forest.ahead else (0, 0)
+    nodes, features = (len(forest.nodes), len(forest.arity)) if forest.order & AHEAD else (0, 0)
     return Search(np.empty(nodes, np.int32), np.empty(nodes, np.bool_), np.empty(features, np.bool_), np.empty(features, np.int32))
 
 

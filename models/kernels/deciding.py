@@ -5,7 +5,7 @@ import numpy as np
 from models.kernels.choosing import NONE, below, buy, marginal, most_votes_per_price, new_search, next_in_turn
 from models.kernels.compiling import inlined, kernel
 from models.kernels.voting import decided, elect, tally
-from models.kernels.walking import ANSWERED, BOUGHT, ENDED, LEAF, PENDING, any_step, new_case
+from models.kernels.walking import AHEAD, ANSWERED, BOUGHT, ENDED, LEAF, PENDING, VOTES, WHEN_DECIDED, any_step, new_case
 
 ASK, WAIT, AT_LEAF, DECIDED, CONFIDENT, BUDGET, EXHAUSTED = range(7)
 NEVER = 2.0  # a confidence that no probability reaches
@@ -52,7 +52,7 @@ def offer(forest, case, row, t, offers, search):
     wanted = case.wanted[t]
     offers[wanted] += 1
     case.waiting[wanted] += forest.shares[t]
-    if forest.ahead and case.state[wanted] & PENDING:
+    if forest.order & AHEAD and case.state[wanted] & PENDING:
         for k in range(below(forest, case, row, t, search)):
             offers[search.found[k]] += 1
             case.waiting[search.found[k]] += forest.shares[t]
@@ -86,11 +86,11 @@ def judge(forest, prices, case, row, remaining, confidence, search):
     nothing = np.int64(0)
     if not under_way:
         return EXHAUSTED if ended else AT_LEAF, NONE, nothing
-    if not forest.until_leaf and decided(forest, case):
+    if forest.stop == WHEN_DECIDED and decided(forest, case):
         return DECIDED, NONE, nothing
     if confidence <= 1.0 and sure(forest, case, confidence):
         return CONFIDENT, NONE, nothing
-    if forest.in_turn:
+    if not forest.order & VOTES:
         feature, price = next_in_turn(forest, prices, case, row, remaining, search)
     else:
         feature, price = most_votes_per_price(prices, case, list_asked(case), remaining)

@@ -13,7 +13,7 @@ whole themselves, so that they can be kept up to date tree by tree without drift
 import numpy as np
 
 from models.kernels.compiling import inlined
-from models.kernels.walking import ENDED
+from models.kernels.walking import ADDITIVE, ENDED, MAJORITY, labels_vote
 
 
 @inlined
@@ -22,7 +22,7 @@ def tally(forest, position, totals):
     totals[:] = 0.0
     for t in range(len(position)):
         i = position[t]
-        if forest.labels_vote:
+        if labels_vote(forest):
             totals[forest.label[i]] += forest.weights[t]
         else:
             for c in range(len(totals)):
@@ -38,7 +38,7 @@ def elect(forest, totals, probabilities):
             best = c
     total = 0.0
     for c in range(len(totals)):
-        probabilities[c] = np.exp(totals[c] - totals[best]) if forest.softmax else totals[c]
+        probabilities[c] = np.exp(totals[c] - totals[best]) if forest.vote == ADDITIVE else totals[c]
         total += probabilities[c]
     if total == 0.0:
         probabilities[:] = 1.0
@@ -77,7 +77,7 @@ def bound(forest, case):
     greatest[:] = 0
     for t in range(len(case.position)):
         i, ended, share = case.position[t], case.wanted[t] == ENDED, forest.shares[t]
-        if forest.labels_vote:
+        if labels_vote(forest):
             only = forest.label[i] if ended else forest.sole[i]
             if only >= 0:
                 least[only] += share
@@ -94,7 +94,7 @@ def bound(forest, case):
 @inlined
 def lead_at(forest, t, i, wanted, label, rival):
     """What tree t, on node i, surely adds to the lead of one class over another."""
-    if not forest.labels_vote:
+    if not labels_vote(forest):
         if wanted == ENDED:
             return whole(forest, t, forest.values[i, label]) - whole(forest, t, forest.values[i, rival])
         return forest.least[i, label] - forest.greatest[i, rival]
@@ -106,8 +106,8 @@ def lead_at(forest, t, i, wanted, label, rival):
 
 @inlined
 def beats(forest, label, rival, lead):
-    """Whether a lead that is sure keeps a rival from winning."""
-    return len(forest.penalties) > 0 or lead > forest.margin or (forest.exact and lead == 0 and label < rival)
+    """Whether a lead that is sure keeps a rival from winning; under "majority" votes are whole, so that a tie is a tie."""
+    return len(forest.penalties) > 0 or lead > forest.margin or (forest.vote == MAJORITY and lead == 0 and label < rival)
 
 
 @inlined
@@ -116,7 +116,7 @@ def decided(forest, case):
     bound(forest, case)
     least, greatest = case.least, case.greatest
     if len(forest.penalties):
-        if forest.softmax:
+        if forest.vote == ADDITIVE:
             return len(least) == 1  # else: bounds on scores say little about sums of probabilities
         tally(forest, case.position, case.totals)
         return decided_with_penalties(forest, elect(forest, case.totals, case.probabilities), least, greatest)

@@ -14,6 +14,12 @@ ANSWERED = 1  # bits of a feature's state
 PENDING = 2
 BOUGHT = 4
 
+MAJORITY, WEIGHTED, COUNTS, ADDITIVE = range(
+    4
+)  # `vote`: a tree gives its node's label under the first two, its node's values under the others
+SEQUENTIAL, VOTES, AHEAD = 0, 1, 2  # bits of `order`
+AT_LEAVES, WHEN_DECIDED = range(2)  # `stop`
+
 # What a walk reads of a node, in one half of a cache line. Numeric: `first` and `second` are its children. Categorical: `second` is -1
 # and `first` is where its slice of the child table starts.
 NODE = np.dtype(
@@ -38,14 +44,11 @@ class Forest(NamedTuple):
     least: NDArray[np.int64]  # nodes x classes, at or below the node, in whole numbers; empty where labels are counted
     greatest: NDArray[np.int64]
     penalties: NDArray[np.float64]  # classes x classes, or empty
-    labels_vote: bool  # a tree gives its node's label (majority, weighted), or its node's values (counts, additive)
-    softmax: bool
-    exact: bool  # whole-number votes: ties are ties
+    vote: int  # MAJORITY, WEIGHTED, COUNTS or ADDITIVE
+    order: int  # SEQUENTIAL or VOTES; and AHEAD, where a delayed feature lets all that may be needed below it be ordered
+    stop: int  # AT_LEAVES or WHEN_DECIDED
     scale: float  # whole numbers per unit of vote
     margin: int  # what a lead must exceed
-    in_turn: bool  # order "sequential", else "votes"
-    until_leaf: bool  # stop "leaf", else "decided"
-    ahead: bool  # delayed "ahead", else "wait"
     numeric: bool  # no categorical split anywhere
     trail: NDArray[np.int64]  # trees + 1: where each tree's longest path starts in an array that holds one after the other
 
@@ -79,6 +82,12 @@ class Case(NamedTuple):
     group_waiting: NDArray[np.float64]  # under "ahead" one tree may count for many features: more than 64 bits hold
     group_inside: NDArray[np.int64]
     group_entry: NDArray[np.int64]
+
+
+@inlined
+def labels_vote(forest):
+    """Whether a tree gives one label its whole vote, or every class its node's value."""
+    return forest.vote <= WEIGHTED
 
 
 @kernel
