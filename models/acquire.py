@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -42,6 +42,20 @@ def acquire(
     A missing cell is an unavailable answer: it is asked for and costs nothing. `budget` is a hard limit per row. The same as `decide` step
     by step; `to_leaves` walks every tree to its end, whatever the ensemble's stop; `n_jobs` threads share the rows (None: 1, -1: all).
     """
+    found = acquire_classes(ensemble, X, budget, confidence=confidence, to_leaves=to_leaves, n_jobs=n_jobs)
+    return replace(found, labels=_named(ensemble, found.labels))
+
+
+def acquire_classes(
+    ensemble: Ensemble,
+    X: Any,
+    budget: float | None = None,
+    *,
+    confidence: float | None = None,
+    to_leaves: bool = False,
+    n_jobs: int | None = None,
+) -> Acquisition:
+    """`acquire` with positions in `classes` for labels."""
     table = codes_of(ensemble, X)
     rows, classes = len(table), len(ensemble.classes)
     labels, costs = np.empty(rows, np.int32), np.empty(rows, np.int64)
@@ -63,11 +77,17 @@ def acquire(
         )
 
     in_threads(work, rows, n_jobs)
-    return Acquisition(_named(ensemble, labels), probabilities, costs / MILLION, acquired)
+    return Acquisition(labels, probabilities, costs / MILLION, acquired)
 
 
 def predict(ensemble: Ensemble, X: Any, n_jobs: int | None = None) -> tuple[NDArray[Any], NDArray[np.float64]]:
     """(labels, probabilities) of full rows, every tree walked to its end."""
+    labels, probabilities = predict_classes(ensemble, X, n_jobs)
+    return _named(ensemble, labels), probabilities
+
+
+def predict_classes(ensemble: Ensemble, X: Any, n_jobs: int | None = None) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+    """`predict` with positions in `classes` for labels."""
     table = codes_of(ensemble, X)
     labels, probabilities = np.empty(len(table), np.int32), np.empty((len(table), len(ensemble.classes)))
 
@@ -75,7 +95,7 @@ def predict(ensemble: Ensemble, X: Any, n_jobs: int | None = None) -> tuple[NDAr
         acquiring.predict(ensemble.served, table[part], labels[part], probabilities[part])
 
     in_threads(work, len(table), n_jobs)
-    return _named(ensemble, labels), probabilities
+    return labels, probabilities
 
 
 def codes_of(ensemble: Ensemble, X: Any) -> NDArray[np.float64]:

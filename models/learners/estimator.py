@@ -2,12 +2,13 @@
 
 import inspect
 import warnings
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from models.acquire import Acquisition, acquire, predict
+from models.acquire import Acquisition, acquire_classes, predict_classes
 from models.costs import CostModel
 from models.ensemble import Ensemble
 from models.schema import Schema
@@ -58,18 +59,18 @@ class Learner:
     def predict(self, X: Any) -> NDArray[Any]:
         """The label of each row, every tree walked to its end."""
         codes = self._codes(X)
-        return self.classes_[self._positions(predict(self.ensemble_, codes, self.n_jobs)[0])]
+        return self.classes_[predict_classes(self.ensemble_, codes, self.n_jobs)[0]]
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """The probability of each class, in the order of `classes_`."""
         codes = self._codes(X)
-        return predict(self.ensemble_, codes, self.n_jobs)[1]
+        return predict_classes(self.ensemble_, codes, self.n_jobs)[1]
 
     def acquire(self, X: Any, budget: float | None = None) -> Acquisition:
         """What sessions with these rows would have paid and said; `budget` is a hard limit per row, a missing cell costs nothing."""
         codes = self._codes(X)
-        found = acquire(self.ensemble_, codes, budget, n_jobs=self.n_jobs)
-        return Acquisition(self.classes_[self._positions(found.labels)], found.probabilities, found.cost, found.acquired)
+        found = acquire_classes(self.ensemble_, codes, budget, n_jobs=self.n_jobs)
+        return replace(found, labels=self.classes_[found.labels])
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """The share of rows whose label is right."""
@@ -129,14 +130,6 @@ class Learner:
         if not unseen and not lacking:
             message += "Feature names must be in the same order as they were in fit.\n"
         raise ValueError(message)
-
-    def _positions(self, labels: NDArray[Any]) -> NDArray[np.int64]:
-        where = {label: i for i, label in enumerate(self.ensemble_.classes)}
-        if len(labels) and labels.dtype.kind in "iufbU":
-            order = np.array(self.ensemble_.classes)
-            sorter = np.argsort(order)
-            return np.asarray(sorter[np.searchsorted(order, labels, sorter=sorter)])
-        return np.array([where[label] for label in labels.tolist()], np.int64)
 
 
 def _sklearn(name: str, otherwise: type[Exception]) -> Any:

@@ -7,7 +7,7 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from models.acquire import acquire, threads
+from models.acquire import acquire_classes, threads
 from models.binning import Binning
 from models.costs import CostModel
 from models.criteria import criterion, impurity
@@ -123,7 +123,7 @@ class GreedyLearner(Learner):
         ensemble = Ensemble.of(
             trees, prepared.schema, prepared.costs, classes=range(rows.count), vote=vote, order=self.order, stop=self.stop
         )
-        found = acquire(ensemble, rows.codes, n_jobs=self.n_jobs)
+        found = acquire_classes(ensemble, rows.codes, n_jobs=self.n_jobs)
         wrong = float(np.average(found.labels != rows.classes, weights=rows.weights))
         return wrong, float(np.average(found.cost, weights=rows.weights))
 
@@ -145,7 +145,7 @@ class GreedyLearner(Learner):
             parameters=parameters,
             metrics={"held_out": known} if known else {},
         )
-        walked = acquire(self.ensemble_, rows.codes, to_leaves=True, n_jobs=self.n_jobs)
+        walked = acquire_classes(self.ensemble_, rows.codes, to_leaves=True, n_jobs=self.n_jobs)
         self.expected_cost_ = float(np.average(walked.cost, weights=rows.weights))
 
 
