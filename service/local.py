@@ -12,6 +12,7 @@ from models import Ensemble, acquire, dump, load
 from models.costs import CostModel
 from models.curves import Point, plot
 from models.learners import LEARNERS
+from models.learners.progress import Progress, Tell
 from models.table import read_table
 from service.parameters import parse_value
 from service.reading import read_file
@@ -72,11 +73,11 @@ def _costs(options: argparse.Namespace, features: list[str]) -> dict[str, dict[s
     return from_model(CostModel.of(CostModel.from_csv(options.costs), features)) if options.costs else {}
 
 
-def _bar(options: argparse.Namespace) -> run.Tell:
+def _bar(options: argparse.Namespace) -> Tell:
     """A line on a terminal that shows trees, mean cost so far and the budget."""
     limit = "" if options.budget is None else f" of {options.budget:,.2f}"
 
-    def show(progress: run.Progress) -> None:
+    def show(progress: Progress) -> None:
         trees = "" if progress.trees is None else f", {progress.trees} trees"
         spent = "" if progress.mean_cost is None else f", mean cost {progress.mean_cost:,.2f}{limit}"
         print(f"\r{drawn(progress.fraction)} {progress.phase}{trees}{spent}   ", end="", file=sys.stderr, flush=True)

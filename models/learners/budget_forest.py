@@ -3,16 +3,19 @@
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Self
+from functools import partial
+from typing import Any, Self
 
 import numpy as np
 
 from models.costs import millionths, money
 from models.grower import Grower
 from models.learners.greedy import GreedyLearner, Prepared, Rows
+from models.learners.parameters import Aside, Whole, learned, learner, parameter
+from models.learners.progress import Progress, Tell, silent
 from models.tree import Leaf, Tree
 
-Progress = Callable[[float, int, float], None]
+Told = Callable[[int, float], None]  # trees so far, their mean cost on rows held out or nan
 
 
 @dataclass(frozen=True)
@@ -25,22 +28,12 @@ class Grown:
     cost: float
 
 
+@learner
 class BudgetForestClassifier(GreedyLearner):
     """A random forest of greedy minimax trees, as many as fit a budget.
 
     Trees are grown on bootstrap samples, each node asking for the feature of least c(t) / (F(S) - worst F(S_i)), and added while the mean
     cost of predicting the rows held out stays within `budget`; the tree that breaks it is dropped.
-
-    Parameters
-    ----------
-    budget : the mean cost per case allowed on held-out rows; None grows `max_trees` and holds nothing out
-    impurity : "threshold-pairs" (equation 11), "clipped-pairs" (the appendix's, without its last term), "powers" (14), "polynomial" (13)
-    alpha : the threshold of the first two; a sequence is a grid, decided by least held-out error within the budget
-    power, terms : of the last two; see `models.criteria.impurity`
-    split : "minimax" or "expected", the mean impurity of the outcomes instead of the worst
-    stumps : "exact", every cut of the bins; or "random", 80, 40 or 20 per feature as in section 3
-    price : "constant", the paper's c(t); or "path", where what the path has bought is next to free
-    order, stop : how the forest asks and when it stops, as in `Ensemble`
 
     Examples
     --------
@@ -52,55 +45,28 @@ class BudgetForestClassifier(GreedyLearner):
     [1.0, 11.0]
     """
 
-    def __init__(
-        self,
-        budget: float | None = None,
-        impurity: Literal["threshold-pairs", "clipped-pairs", "powers", "polynomial"] = "threshold-pairs",
-        alpha: float | Sequence[float] = 0.0,
-        power: int = 2,
-        split: Literal["minimax", "expected"] = "minimax",
-        stumps: Literal["exact", "random"] = "exact",
-        max_trees: int = 40,
-        validation_fraction: float = 0.3,
-        max_bins: int = 255,
-        order: Literal["votes", "sequential"] = "votes",
-        stop: Literal["decided", "leaf"] = "decided",
-        price: Literal["constant", "path"] = "constant",
-        terms: Any = None,
-        costs: Any = None,
-        categorical: Any = None,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.budget = budget
-        self.impurity = impurity
-        self.alpha = alpha
-        self.power = power
-        self.split = split
-        self.stumps = stumps
-        self.max_trees = max_trees
-        self.validation_fraction = validation_fraction
-        self.max_bins = max_bins
-        self.order = order
-        self.stop = stop
-        self.price = price
-        self.terms = terms
-        self.costs = costs
-        self.categorical = categorical
-        self.n_jobs = n_jobs
-        self.random_state = random_state
+    name = "budget-forest"
+    summary = "a random forest of greedy minimax trees, as many as fit the budget"
+    budget: float | None = parameter(
+        Aside(), "mean cost per case allowed on rows held out; None grows `max_trees` and holds nothing out", default=None
+    )
+    max_trees: int = parameter(Whole(1, most=1000), "trees at most; a budget may end the forest earlier", default=40)
+    n_trees_: int = learned()
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, progress: Progress | None = None) -> Self:
-        """Grow the forest; `progress` is told alpha, the number of trees and their mean held-out cost after each (nan: not measured)."""
-        if isinstance(self.max_trees, bool) or not isinstance(self.max_trees, (int, np.integer)) or self.max_trees < 1:
-            raise ValueError(f"max_trees is {self.max_trees!r}: expected a whole number of at least 1")
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, progress: Tell = silent) -> Self:
+        """Grow the forest; `progress` is told after each tree, with the mean held-out cost as last measured."""
         limit = None if self.budget is None else money(millionths(self.budget, "the budget"))
         prepared = self._prepare(X, y, sample_weight)
         grid = self._alphas()
         rows, held_out = prepared.split(self.validation_fraction, hold_out=limit is not None or len(grid) > 1)
         growers = self._growers(prepared, rows, grid, bootstrap=True)
+
+        def told(part: int, trees: int, cost: float) -> None:
+            done = (part + trees / self.max_trees) / len(grid)
+            progress(Progress("growing", done, trees, None if np.isnan(cost) else cost))
+
         grown = [
-            self._grow_within(grower, prepared, rows, held_out, alpha, limit, progress) for alpha, grower in zip(grid, growers, strict=True)
+            self._grow_within(growers[part], prepared, rows, held_out, alpha, limit, partial(told, part)) for part, alpha in enumerate(grid)
         ]
         best = min(grown, key=lambda forest: (forest.error, forest.cost, -forest.alpha)) if held_out is not None else grown[0]
         if not best.trees:
@@ -111,7 +77,7 @@ class BudgetForestClassifier(GreedyLearner):
             )
         self.alpha_, self.n_trees_ = best.alpha, len(best.trees)
         trees: Sequence[Tree | Leaf] = best.trees or [Leaf(rows.counts().tolist())]
-        self._finish(prepared, rows, trees, "majority", "budget-forest", {"error": best.error, "mean_cost": best.cost})
+        self._finish(prepared, rows, trees, "majority", {"error": best.error, "mean_cost": best.cost})
         return self
 
     def _grow_within(
@@ -122,7 +88,7 @@ class BudgetForestClassifier(GreedyLearner):
         held_out: Rows | None,
         alpha: float,
         limit: float | None,
-        progress: Progress | None,
+        told: Told,
     ) -> Grown:
         """Algorithm 1: add trees while the mean cost on the rows held out stays within the limit.
 
@@ -144,8 +110,7 @@ class BudgetForestClassifier(GreedyLearner):
                     return Grown(alpha, trees[:within], *found)
                 within, found = due, next_found
                 due = min(most, due + max(1, due // 2))
-            if progress is not None:
-                progress(alpha, len(trees), found[1])
+            told(len(trees), found[1])
         return Grown(alpha, trees, *found)
 
     def _last_within(

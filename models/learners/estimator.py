@@ -1,9 +1,8 @@
 """scikit-learn's manners without scikit-learn: parameters, fitted or not, predict, acquire. Its classes are imported when needed."""
 
-import inspect
 import warnings
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,39 +10,47 @@ from numpy.typing import NDArray
 from models.acquire import Acquisition, acquire_classes, predict_classes
 from models.costs import CostModel
 from models.ensemble import Ensemble
+from models.learners.parameters import Aside, Columns, learned, learner, parameter, parameters_of
 from models.schema import Schema
 from models.table import Table, column_names, read_labels, read_table
 
 
+@learner
 class Learner:
-    """A classifier that ends in an `ensemble_`. Subclasses define `__init__` and `fit`."""
+    """A classifier that ends in an `ensemble_`. Subclasses declare their parameters and define `fit`."""
 
-    _estimator_type = "classifier"
-    n_features_in_: int
-    classes_: NDArray[Any]
-    ensemble_: Ensemble
-    costs: Any
-    categorical: Any
-    n_jobs: int | None
-
-    @classmethod
-    def _names(cls) -> list[str]:
-        return [name for name in inspect.signature(cls.__init__).parameters if name != "self"]
+    name: ClassVar[str]  # on the wire and the command line
+    summary: ClassVar[str]
+    paper: ClassVar[str]
+    costs: Any = parameter(
+        Aside(), "prices: a sequence, a mapping by column name or a CostModel; 1 each by default", default=None, kw_only=True
+    )
+    categorical: Any = parameter(Columns(), "columns of numbers to be taken as categories", default=None, kw_only=True)
+    n_jobs: int | None = parameter(
+        Aside(), "threads: None is 1, -1 all cores; the model is the same for any number", default=None, kw_only=True
+    )
+    random_state: Any = parameter(Aside(), "seed", default=None, kw_only=True)
+    n_features_in_: int = learned()
+    feature_names_in_: NDArray[Any] = learned()
+    classes_: NDArray[Any] = learned()
+    ensemble_: Ensemble = learned()
+    expected_cost_: float = learned()
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in self._names()}
+        return {each.name: getattr(self, each.name) for each in parameters_of(self)}
 
     def set_params(self, **parameters: Any) -> Self:
-        unknown = [name for name in parameters if name not in self._names()]
+        known = self.get_params()
+        unknown = [name for name in parameters if name not in known]
         if unknown:
-            raise ValueError(f"Invalid parameter {unknown[0]!r} for {type(self).__name__}: valid ones are {', '.join(self._names())}")
+            raise ValueError(f"Invalid parameter {unknown[0]!r} for {type(self).__name__}: valid ones are {', '.join(known)}")
         for name, value in parameters.items():
             setattr(self, name, value)
         return self
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
-        defaults = inspect.signature(type(self).__init__).parameters
-        changed = [f"{k}={v!r}" for k, v in self.get_params().items() if repr(v) != repr(defaults[k].default)]
+        values = [(each.name, getattr(self, each.name), each.default) for each in parameters_of(self)]
+        changed = [f"{name}={value!r}" for name, value, default in values if repr(value) != repr(default)]
         return f"{type(self).__name__}({', '.join(changed)})"[:N_CHAR_MAX]
 
     def __sklearn_tags__(self) -> Any:

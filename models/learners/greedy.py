@@ -8,12 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from models.acquire import acquire_classes, threads
-from models.binning import Binning
+from models.binning import MOST_BINS, Binning
 from models.costs import CostModel
-from models.criteria import criterion, impurity
+from models.criteria import IMPURITIES, SPLITS, STUMPS, criterion, impurity
 from models.ensemble import Ensemble
 from models.grower import Grower, on_grid
 from models.learners.estimator import Learner
+from models.learners.parameters import Choice, Grid, Number, Terms, Whole, check_parameters, learned, learner, parameter
+from models.learners.progress import Progress, Tell, silent
 from models.schema import Schema
 from models.table import read_weights
 from models.tree import Leaf, Tree
@@ -43,8 +45,6 @@ class Prepared:
 
     def split(self, fraction: float, hold_out: bool) -> tuple[Rows, Rows | None]:
         """Rows to grow on, and rows held out if any are needed."""
-        if isinstance(fraction, bool) or not isinstance(fraction, (int, float, np.floating)) or not 0 < fraction < 1:
-            raise ValueError(f"validation_fraction is {fraction!r}: expected a number between 0 and 1")
         total = len(self.rows.codes)
         if not hold_out:
             return self.rows, None
@@ -58,33 +58,51 @@ class Prepared:
         return Rows(self.rows.codes[which], self.rows.classes[which], self.rows.weights[which], self.rows.count)
 
 
+@learner
 class GreedyLearner(Learner):
     """The criterion, the table and the end of a fit, shared by the tree and the forest."""
 
-    alpha: Any
-    impurity: str
-    power: int
-    terms: Any
-    split: str
-    stumps: str
-    price: str
-    max_bins: int
-    order: Any
-    stop: Any
-    validation_fraction: float
-    n_jobs: int | None
-    random_state: Any
+    paper = "Nan, Wang, Saligrama: Feature-Budgeted Random Forest, ICML 2015"
+    impurity: Literal["threshold-pairs", "clipped-pairs", "powers", "polynomial"] = parameter(
+        Choice(tuple(IMPURITIES)),
+        "what makes a set of cases impure: equation 11, the appendix's variant of it, 14 or 13 of the paper",
+        default="threshold-pairs",
+    )
+    alpha: float | Sequence[float] = parameter(
+        Grid(Number(0)),
+        "cases of a class that count as noise; a list is a grid, decided by least error on rows held out within the budget",
+        default=0.0,
+    )
+    power: int = parameter(Whole(2, 16), "the exponent of the impurities powers and polynomial", default=2)
+    split: Literal["minimax", "expected"] = parameter(
+        Choice(SPLITS), "judge a question by its worst outcome, or by the mean outcome", default="minimax"
+    )
+    stumps: Literal["exact", "random"] = parameter(
+        Choice(STUMPS), "try every cut of the bins, or a random few as in section 3", default="exact"
+    )
+    validation_fraction: float = parameter(Number(0, 1, open=True), "rows held out where there is a budget or a grid", default=0.3)
+    max_bins: int = parameter(Whole(2, MOST_BINS), "distinct values of a number that growing tells apart", default=255)
+    order: Literal["votes", "sequential"] = parameter(
+        Choice(("votes", "sequential")), "ask what most votes per cost wait for, or tree after tree", default="votes"
+    )
+    stop: Literal["decided", "leaf"] = parameter(
+        Choice(("decided", "leaf")), "stop when no answer can change the label, or at the leaves", default="decided"
+    )
+    price: Literal["constant", "path"] = parameter(
+        Choice(("constant", "path")), "the paper's cost, or next to nothing for what the path has bought", default="constant"
+    )
+    terms: Any = parameter(Terms(), "of the polynomial: pairs of a factor and one exponent per class", default=None)
+    alpha_: float = learned()
 
     def _alphas(self) -> list[float]:
         """The grid: alpha itself, or each of a sequence."""
-        grid = [self.alpha] if np.ndim(self.alpha) == 0 else list(self.alpha)
-        if not grid:
-            raise ValueError("alpha is an empty grid: give a number or a sequence of numbers")
+        grid = [float(alpha) for alpha in Grid.values(self.alpha)]
         for alpha in grid:
             impurity(self.impurity, len(self.classes_), alpha, self.power, self.terms)
-        return [float(alpha) for alpha in grid]
+        return grid
 
     def _prepare(self, X: Any, y: Any, sample_weight: Any) -> Prepared:
+        check_parameters(self)
         table, classes = self._read(X, y)
         weights = read_weights(sample_weight, len(classes))
         schema, costs = self._priced(table.schema)
@@ -96,8 +114,6 @@ class GreedyLearner(Learner):
 
     def _growers(self, prepared: Prepared, rows: Rows, alphas: Sequence[float], bootstrap: bool) -> list[Grower]:
         """One for each alpha, all on the same bins."""
-        if self.price not in ("constant", "path"):
-            raise ValueError(f"price is {self.price!r}: expected 'constant' or 'path'")
         jobs = threads(self.n_jobs)
         binning = Binning.of(rows.codes, prepared.schema, self.max_bins, jobs, prepared.seed)
         bins, weights = binning.apply(rows.codes, rows.classes, prepared.schema, jobs), on_grid(rows.weights)
@@ -127,9 +143,7 @@ class GreedyLearner(Learner):
         wrong = float(np.average(found.labels != rows.classes, weights=rows.weights))
         return wrong, float(np.average(found.cost, weights=rows.weights))
 
-    def _finish(
-        self, prepared: Prepared, rows: Rows, trees: Sequence[Tree | Leaf], vote: Any, learner: str, metrics: dict[str, float]
-    ) -> None:
+    def _finish(self, prepared: Prepared, rows: Rows, trees: Sequence[Tree | Leaf], vote: Any, metrics: dict[str, float]) -> None:
         """Set what a fit leaves behind."""
         parameters = {name: _plain(value) for name, value in self.get_params().items() if name not in ("costs", "categorical", "n_jobs")}
         known = {name: value for name, value in metrics.items() if np.isfinite(value)}
@@ -141,7 +155,7 @@ class GreedyLearner(Learner):
             vote=vote,
             order=self.order,
             stop=self.stop,
-            learner=learner,
+            learner=self.name,
             parameters=parameters,
             metrics={"held_out": known} if known else {},
         )
@@ -149,6 +163,7 @@ class GreedyLearner(Learner):
         self.expected_cost_ = float(np.average(walked.cost, weights=rows.weights))
 
 
+@learner
 class GreedyTreeClassifier(GreedyLearner):
     """One greedy minimax tree, grown until F is zero or no question lowers it.
 
@@ -165,42 +180,11 @@ class GreedyTreeClassifier(GreedyLearner):
         no: yes  [0, 1]
     """
 
-    def __init__(
-        self,
-        impurity: Literal["threshold-pairs", "clipped-pairs", "powers", "polynomial"] = "threshold-pairs",
-        alpha: float | Sequence[float] = 0.0,
-        power: int = 2,
-        split: Literal["minimax", "expected"] = "minimax",
-        stumps: Literal["exact", "random"] = "exact",
-        validation_fraction: float = 0.3,
-        max_bins: int = 255,
-        order: Literal["votes", "sequential"] = "votes",
-        stop: Literal["decided", "leaf"] = "decided",
-        price: Literal["constant", "path"] = "constant",
-        terms: Any = None,
-        costs: Any = None,
-        categorical: Any = None,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.impurity = impurity
-        self.alpha = alpha
-        self.power = power
-        self.split = split
-        self.stumps = stumps
-        self.validation_fraction = validation_fraction
-        self.max_bins = max_bins
-        self.order = order
-        self.stop = stop
-        self.price = price
-        self.terms = terms
-        self.costs = costs
-        self.categorical = categorical
-        self.n_jobs = n_jobs
-        self.random_state = random_state
+    name = "greedy-tree"
+    summary = "one greedy minimax tree: the subroutine of the forest's Algorithm 1"
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Grow the tree."""
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, progress: Tell = silent) -> Self:
+        """Grow the tree; `progress` is told after each alpha."""
         prepared = self._prepare(X, y, sample_weight)
         grid = self._alphas()
         rows, held_out = prepared.split(self.validation_fraction, hold_out=len(grid) > 1)
@@ -208,11 +192,12 @@ class GreedyTreeClassifier(GreedyLearner):
         for alpha, grower in zip(grid, self._growers(prepared, rows, grid, bootstrap=False), strict=True):
             tree = grower.tree(0)
             error, cost = (np.nan, np.nan) if held_out is None else self._measure([tree], prepared, held_out, "counts")
+            progress(Progress("growing", (grid.index(alpha) + 1) / len(grid), 1, None if np.isnan(cost) else cost))
             if best is None or (error, cost, -alpha) < best[:3]:
                 best = (error, cost, -alpha, tree)
         assert best is not None
         self.alpha_ = -best[2]
-        self._finish(prepared, rows, [best[3]], "counts", "greedy-tree", {"error": best[0], "mean_cost": best[1]})
+        self._finish(prepared, rows, [best[3]], "counts", {"error": best[0], "mean_cost": best[1]})
         return self
 
 

@@ -17,11 +17,12 @@ from pathlib import Path
 from typing import IO, Any
 
 from models import dump
+from models.learners.progress import Progress
 from models.warm import warm_up
 from service.reading import unpack
 from service.registry.describing import describe
 from service.training import frames
-from service.training.run import Progress, train
+from service.training.run import train
 from service.training.spec import Spec
 
 BEAT = 1.0  # seconds

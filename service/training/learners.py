@@ -1,25 +1,18 @@
-"""The learners that can be asked for: their parameters as a schema with defaults and a sentence each, and the paper they come from.
-
-A test holds the names and defaults here equal to those of the classes in models.learners.
-"""
+"""The learners that can be asked for: what each declares of its parameters, as pydantic checks it and as a JSON Schema."""
 
 from dataclasses import dataclass
+from functools import cache
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, ValidationError
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, ValidationError, create_model
 
 from models.learners import LEARNERS
+from models.learners.estimator import Learner
+from models.learners.parameters import Aside, Choice, Columns, Grid, Kind, Number, Terms, Whole, parameters_of
 from service.errors import InvalidRequest
 
-OWN = frozenset(("costs", "n_jobs", "random_state", "budget"))  # what a request says elsewhere, or the machine decides
-BUDGET_RF = "Nan, Wang, Saligrama: Feature-Budgeted Random Forest, ICML 2015"
-
-Threshold = Annotated[float, Field(ge=0)]
-Grid = Annotated[
-    Annotated[Threshold, Tag("<number>")] | Annotated[list[Threshold], Field(min_length=1, max_length=50), Tag("<grid>")],
-    Discriminator(lambda given: "<grid>" if isinstance(given, (list, tuple)) else "<number>"),
-]
-Term = Annotated[tuple[Threshold, list[Annotated[int, Field(ge=0, le=16)]]], Field(strict=False)]  # an array in JSON
+Term = Annotated[tuple[Annotated[float, Field(ge=0)], list[Annotated[int, Field(ge=0, le=16)]]], Field(strict=False)]  # an array in JSON
+MOST_IN_A_GRID = 50
 
 
 class Params(BaseModel):
@@ -28,72 +21,78 @@ class Params(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
 
-class GreedyTreeParams(Params):
-    impurity: Literal["threshold-pairs", "clipped-pairs", "powers", "polynomial"] = Field(
-        "threshold-pairs", description="what makes a set of cases impure: equation 11, the appendix's variant of it, 14 or 13 of the paper"
-    )
-    alpha: Grid = Field(
-        0.0, description="cases of a class that count as noise; a list is a grid, decided by least error on rows held out within the budget"
-    )
-    power: int = Field(2, ge=2, le=16, description="the exponent of the impurities powers and polynomial")
-    split: Literal["minimax", "expected"] = Field("minimax", description="judge a question by its worst outcome, or by the mean outcome")
-    stumps: Literal["exact", "random"] = Field("exact", description="try every cut of the bins, or a random few as in section 3")
-    validation_fraction: float = Field(0.3, gt=0, lt=1, description="rows held out where there is a budget or a grid")
-    max_bins: int = Field(255, ge=2, le=255, description="distinct values of a number that growing tells apart")
-    order: Literal["votes", "sequential"] = Field("votes", description="ask what most votes per cost wait for, or tree after tree")
-    stop: Literal["decided", "leaf"] = Field("decided", description="stop when no answer can change the label, or at the leaves")
-    price: Literal["constant", "path"] = Field("constant", description="the paper's cost, or next to nothing for what the path has bought")
-    terms: Annotated[list[Term], Field(min_length=1)] | None = Field(
-        None, description="of the polynomial: pairs of a factor and one exponent per class"
-    )
-    categorical: list[str] | None = Field(None, description="columns of numbers to be taken as categories")
-
-
-class BudgetForestParams(GreedyTreeParams):
-    max_trees: int = Field(40, ge=1, le=1000, description="trees at most; a budget may end the forest earlier")
-
-
 @dataclass(frozen=True)
 class Entry:
     """A learner as the wire shows it."""
 
-    kind: Any
+    kind: type[Learner]
     params: type[Params]
-    summary: str
-    paper: str
 
     @property
     def takes_budget(self) -> bool:
         return "budget" in self.kind().get_params()
 
 
-CATALOGUE = {
-    "budget-forest": Entry(
-        LEARNERS["budget-forest"], BudgetForestParams, "a random forest of greedy minimax trees, as many as fit the budget", BUDGET_RF
-    ),
-    "greedy-tree": Entry(
-        LEARNERS["greedy-tree"], GreedyTreeParams, "one greedy minimax tree: the subroutine of the forest's Algorithm 1", BUDGET_RF
-    ),
-}
+@cache
+def catalogue() -> dict[str, Entry]:
+    return {name: Entry(kind, _params(kind)) for name, kind in LEARNERS.items()}
+
+
+def _params(kind: type[Learner]) -> type[Params]:
+    """What a request may say; what it says elsewhere, such as the budget, is left out."""
+    fields: dict[str, Any] = {
+        each.name: (_annotation(each.kind), Field(each.default, description=each.text))
+        for each in parameters_of(kind)
+        if not isinstance(each.kind, Aside)
+    }
+    return create_model(kind.__name__.removesuffix("Classifier") + "Params", __base__=Params, **fields)
+
+
+def _annotation(kind: Kind) -> Any:
+    match kind:
+        case Choice(words):
+            return Literal[words]
+        case Number(low, high, True):
+            return Annotated[float, Field(gt=low, lt=high)]
+        case Number(low, high):
+            return Annotated[float, Field(ge=low, le=None if high == float("inf") else high)]
+        case Whole():
+            limits = [limit for limit in (kind.high, kind.most) if limit is not None]
+            return Annotated[int, Field(ge=kind.low, le=min(limits, default=None))]
+        case Grid(each):
+            one = _annotation(each)
+            many = list.__class_getitem__(one)
+            grid = Annotated[many, Field(min_length=1, max_length=MOST_IN_A_GRID), Tag("<grid>")]  # type: ignore[valid-type]  # made at run time
+            return Annotated[Annotated[one, Tag("<number>")] | grid, Discriminator(_shape)]
+        case Terms():
+            return Annotated[list[Term], Field(min_length=1)] | None
+        case Columns():
+            return list[str] | None
+        case _:
+            raise TypeError(f"{kind} has no form on the wire")
+
+
+def _shape(given: Any) -> str:
+    return "<grid>" if isinstance(given, (list, tuple)) else "<number>"
 
 
 def shown_learners() -> list[dict[str, Any]]:
     return [
         {
             "name": name,
-            "summary": entry.summary,
-            "paper": entry.paper,
+            "summary": entry.kind.summary,
+            "paper": entry.kind.paper,
             "takes_budget": entry.takes_budget,
             "parameters": entry.params.model_json_schema(),
         }
-        for name, entry in CATALOGUE.items()
+        for name, entry in catalogue().items()
     ]
 
 
 def find_learner(name: str) -> Entry:
-    entry = CATALOGUE.get(name)
+    entry = catalogue().get(name)
     if entry is None:
-        raise InvalidRequest(f"learner: there is none of this name; the learners are {', '.join(CATALOGUE)}.", allowed=list(CATALOGUE))
+        raise InvalidRequest(f"learner: there is none of this name; the learners are {', '.join(LEARNERS)}.", allowed=list(LEARNERS))
     return entry
 
 

@@ -1,9 +1,7 @@
 """From a table to an ensemble that is measured on rows its learner never saw. No database, no HTTP: this runs in a child process too."""
 
-import inspect
 import warnings
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,20 +9,11 @@ from numpy.typing import NDArray
 
 from models import Ensemble
 from models.learners import LEARNERS
+from models.learners.progress import Progress, Tell, silent
 from service.reading import Columns
 from service.training.measuring import measured
 from service.training.pricing import cost_model
 from service.training.spec import Penalties, Spec
-
-
-@dataclass(frozen=True)
-class Progress:
-    """How far a training is: `fraction` from 0 to 1; the mean cost so far on rows held out, where any are."""
-
-    phase: str
-    fraction: float
-    trees: int | None = None
-    mean_cost: float | None = None
 
 
 @dataclass(frozen=True)
@@ -35,12 +24,11 @@ class Trained:
     warnings: list[str]
 
 
-Tell = Callable[[Progress], None]
 GROWN = 0.9  # of the whole, when growing is over
 FEWEST = 2  # classes, and rows to learn from
 
 
-def train(table: Columns, spec: Spec, tell: Tell = lambda progress: None, n_jobs: int = -1) -> Trained:
+def train(table: Columns, spec: Spec, tell: Tell = silent, n_jobs: int = -1) -> Trained:
     """Grow on part of the table, measure on the rest."""
     labels = table.labels(spec.label)
     X = table.only([name for name in table.columns if name != spec.label])
@@ -51,7 +39,7 @@ def train(table: Columns, spec: Spec, tell: Tell = lambda progress: None, n_jobs
     tell(Progress("growing", 0.0))
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
-        learner.fit(X.rows(kept), labels[kept], **_progress(learner, tell))
+        learner.fit(X.rows(kept), labels[kept], progress=lambda told: tell(replace(told, fraction=GROWN * told.fraction)))
     ensemble: Ensemble = with_penalties(learner.ensemble_, spec.penalties)
     tell(Progress("measuring", GROWN, len(ensemble)))
     if len(test):
@@ -86,16 +74,3 @@ def with_penalties(ensemble: Ensemble, penalties: Penalties | None) -> Ensemble:
             raise ValueError(f"penalties name {', '.join(map(repr, sorted(strangers)[:12]))}: the labels are {', '.join(classes[:40])}")
         matrix = np.array([[penalties.get(true, {}).get(said, 0.0) for true in classes] for said in classes])
     return ensemble.with_settings(penalties=matrix)
-
-
-def _progress(learner: Any, tell: Tell) -> dict[str, Any]:
-    """The learner's own reports as ours, where it makes any."""
-    if "progress" not in inspect.signature(learner.fit).parameters:
-        return {}
-    grid = [float(alpha) for alpha in np.atleast_1d(learner.alpha)]
-
-    def report(alpha: float, trees: int, cost: float) -> None:
-        done = (grid.index(alpha) + trees / learner.max_trees) / len(grid)
-        tell(Progress("growing", GROWN * done, trees, None if cost != cost else cost))
-
-    return {"progress": report}

@@ -5,8 +5,11 @@ import inspect
 import pytest
 
 from models.learners import LEARNERS
+from models.learners.parameters import Aside, parameters_of
 from service.errors import InvalidRequest
-from service.training.learners import CATALOGUE, OWN, checked_params, shown_learners
+from service.training.learners import catalogue, checked_params, shown_learners
+
+CATALOGUE = catalogue()
 
 
 def test_every_learner_can_be_asked_for() -> None:
@@ -18,7 +21,9 @@ def test_every_learner_can_be_asked_for() -> None:
 def test_names_and_defaults_are_the_constructors(name: str) -> None:
     constructor = {parameter: about.default for parameter, about in inspect.signature(LEARNERS[name]).parameters.items()}
     shown = CATALOGUE[name].params().model_dump()
-    assert shown == {parameter: default for parameter, default in constructor.items() if parameter not in OWN}
+    aside = {each.name for each in parameters_of(LEARNERS[name]) if isinstance(each.kind, Aside)}
+    assert list(constructor) == [each.name for each in parameters_of(LEARNERS[name])] == list(LEARNERS[name]().get_params())
+    assert shown == {parameter: default for parameter, default in constructor.items() if parameter not in aside}
     assert CATALOGUE[name].takes_budget == ("budget" in constructor)
 
 

@@ -1,0 +1,21 @@
+"""How far a fit is, as the learner itself tells it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Progress:
+    """`fraction` from 0 to 1 of the whole; the mean cost so far on rows held out, where any are."""
+
+    phase: str
+    fraction: float
+    trees: int | None = None
+    mean_cost: float | None = None
+
+
+Tell = Callable[[Progress], None]
+
+
+def silent(progress: Progress) -> None:
+    """Nobody listens."""
