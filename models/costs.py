@@ -20,7 +20,9 @@ from typing import Any, TextIO
 import numpy as np
 from numpy.typing import NDArray
 
-from models.kernels.walking import Prices
+from models.kernels import pricing
+from models.kernels.compiling import as_python
+from models.kernels.pricing import Prices
 
 MILLION = 1_000_000
 DEAREST = 1_000_000_000  # what one feature may cost
@@ -126,6 +128,7 @@ class CostModel:
         self.groups = tuple(dict.fromkeys(price.group for price in self.prices if price.group is not None))
         self.delayed = frozenset(price.feature for price in self.prices if price.delayed)
         self.served = self._served()
+        self._listed = self.served._replace(**{name: getattr(self.served, name).tolist() for name in ("cost", "cost_in_group", "group")})
 
     @classmethod
     def of(cls, costs: "CostModel | Mapping[str, float] | Sequence[float] | None", features: Sequence[str]) -> "CostModel":
@@ -160,23 +163,12 @@ class CostModel:
 
     def marginal(self, feature: str, bought: Collection[str] = ()) -> float:
         """The price of a feature for someone who has bought these."""
-        price = self[feature]
-        for name in bought:
-            self._position(name)
-        if feature in bought:
-            return 0.0
-        if price.group is not None and price.cost_in_group is not None and any(self[name].group == price.group for name in bought):
-            return price.cost_in_group
-        return price.cost
+        return money(Basket(self, bought).price(feature))
 
     def total(self, features: Iterable[str]) -> float:
         """What these features cost together, bought in this order."""
-        bought: list[str] = []
-        total = 0
-        for name in features:
-            total += millionths(self.marginal(name, bought), name)
-            bought.append(name)
-        return money(total)
+        basket = Basket(self)
+        return money(sum(basket.buy(name) for name in features))
 
     def _position(self, feature: str) -> int:
         if feature not in self.index:
@@ -220,6 +212,35 @@ class CostModel:
         elif target is not None:
             Path(target).write_text(text.getvalue(), encoding="utf-8", newline="")
         return text.getvalue()
+
+
+class Basket:
+    """What somebody has bought, and so what the next feature costs, in whole millionths: the kernels' rule, one feature at a time.
+
+    Examples
+    --------
+    >>> basket = Basket(CostModel([Price("sugar", 5.20, "blood", 3.10), Price("cholesterol", 7.27, "blood", 5.17)]))
+    >>> basket.buy("sugar"), basket.price("sugar"), basket.price("cholesterol")
+    (5200000, 0, 5170000)
+    """
+
+    def __init__(self, costs: CostModel, bought: Iterable[str] = ()) -> None:
+        self.costs = costs
+        self._held = pricing.Basket([False] * len(costs), [False] * len(costs.groups))  # type: ignore[arg-type]  # lists: faster one by one
+        for name in bought:
+            _buy(costs._listed, self._held, costs._position(name))
+
+    def price(self, feature: str) -> int:
+        return int(_marginal(self.costs._listed, self._held, self.costs._position(feature)))
+
+    def buy(self, feature: str) -> int:
+        """Buy it; gives what it cost."""
+        cost = self.price(feature)
+        _buy(self.costs._listed, self._held, self.costs.index[feature])
+        return cost
+
+
+_marginal, _buy = as_python(pricing.marginal), as_python(pricing.buy)
 
 
 def _column(amounts: Iterable[float]) -> NDArray[np.int64]:

@@ -15,7 +15,8 @@ from models.describing import path_text, tree_text
 from models.flat import LOUDEST, Flat, packed
 from models.kernels import walking
 from models.kernels.checking import trail_starts
-from models.kernels.walking import Forest, Prices
+from models.kernels.pricing import Prices
+from models.kernels.walking import Forest
 from models.schema import Schema, Value
 from models.tree import Leaf, Split, Tree
 from models.votes import VOTES, ballot

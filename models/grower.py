@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from models.binning import Binning
-from models.costs import MILLION, CostModel
-from models.kernels.growing import Fees, grow
+from models.costs import CostModel
+from models.kernels.growing import grow
 from models.kernels.splitting import Bins, Criterion
 from models.schema import CATEGORICAL, Schema
 from models.tree import Tree
@@ -49,7 +49,9 @@ class Grower:
             weights = weights * np.bincount(picks, minlength=rows)
             del picks
         seed = int(entropy.generate_state(1, np.uint64)[0] >> 1)
-        nodes, children, *grown = grow(self.bins, weights, self.criterion, self._fees(), self.classes, self._slots(), seed)
+        nodes, children, *grown = grow(
+            self.bins, weights, self.criterion, self.costs.served, self.on_path, self.classes, self._slots(), seed
+        )
         for k, size in enumerate((nodes,) * 6 + (children,) * 2):
             grown[k] = grown[k][:size].copy()  # one at a time, so that no two whole copies are held
         return self._tree(*grown)
@@ -71,11 +73,6 @@ class Grower:
             finally:
                 for future in waiting:
                     future.cancel()
-
-    def _fees(self) -> Fees:
-        prices = self.costs.served
-        floor = prices.floor / MILLION or 1.0
-        return Fees(prices.cost / MILLION, prices.cost_in_group / MILLION, prices.group, floor, self.on_path)
 
     def _slots(self) -> int:
         """As many histograms as fit a quarter of the memory that the threads share; a tree needs none, so the trees are the same."""

@@ -16,9 +16,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from models.kernels.choosing import NONE, buy, marginal, most_votes_per_price
+from models.kernels.choosing import NONE, most_votes_per_price
 from models.kernels.compiling import inlined, kernel
 from models.kernels.deciding import sure
+from models.kernels.pricing import buy, empty, marginal
 from models.kernels.voting import beats, decided, elect, lead_at, tally
 from models.kernels.walking import AT_LEAVES, ENDED, VOTES, WHEN_DECIDED, is_plain, new_case, step
 
@@ -87,7 +88,7 @@ def acquire_rows(forest, prices, rows, budget, confidence, case, trails, labels,
     for r in range(len(rows)):
         row = rows[r]
         case.state[:] = 0
-        case.entered[:] = False
+        empty(case.basket)
         if order_free:
             walk_to_ends(forest, row, trails, case.position)
             costs[r] = buy_all(prices, case, row, trails, acquired[r])
@@ -205,8 +206,8 @@ def buy_all(prices, case, row, trails, acquired):
     for feature in range(len(acquired)):
         acquired[feature] = trails.met[feature] and row[feature] == row[feature]
         if acquired[feature]:
-            spent += marginal(prices, case, feature)
-            buy(prices, case, feature)
+            spent += marginal(prices, case.basket, feature)
+            buy(prices, case.basket, feature)
     return spent
 
 
@@ -236,8 +237,8 @@ def ask_along(forest, prices, case, row, budget, confidence, trails, acquired):
         if feature == NONE:
             break
         if row[feature] == row[feature]:
-            spent += marginal(prices, case, feature)
-            buy(prices, case, feature)
+            spent += marginal(prices, case.basket, feature)
+            buy(prices, case.basket, feature)
             acquired[feature] = True
         count = drop(case, feature, count)
         count, gained = move_on(forest, prices, case, feature, label, rival, trails, count)
@@ -340,7 +341,7 @@ def best_score(case, score, count):
 @inlined
 def affordable_in_turn(prices, case, remaining):
     for t in range(len(case.wanted)):
-        if case.wanted[t] >= 0 and marginal(prices, case, case.wanted[t]) <= remaining:
+        if case.wanted[t] >= 0 and marginal(prices, case.basket, case.wanted[t]) <= remaining:
             return case.wanted[t]
     return NONE
 

@@ -1,4 +1,4 @@
-"""Which feature to ask for next, and what it costs given what is bought."""
+"""Which feature to ask for next."""
 
 from typing import NamedTuple
 
@@ -6,26 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from models.kernels.compiling import inlined, kernel
-from models.kernels.walking import AHEAD, ANSWERED, BOUGHT, LEAF, PENDING, any_step
+from models.kernels.pricing import marginal
+from models.kernels.walking import AHEAD, ANSWERED, LEAF, PENDING, any_step
 
 NONE = -1
-
-
-@inlined
-def marginal(prices, case, feature):
-    """The price of a feature now: nothing once bought, the group's price once another of its group is bought."""
-    if case.state[feature] & BOUGHT:
-        return np.int64(0)
-    if prices.group[feature] >= 0 and case.entered[prices.group[feature]]:
-        return prices.cost_in_group[feature]
-    return prices.cost[feature]
-
-
-@inlined
-def buy(prices, case, feature):
-    case.state[feature] |= BOUGHT
-    if prices.group[feature] >= 0:
-        case.entered[prices.group[feature]] = True
 
 
 @inlined
@@ -36,12 +20,12 @@ def next_in_turn(forest, prices, case, row, remaining, search):
         if feature < 0:
             continue
         if not case.state[feature] & PENDING:
-            price = marginal(prices, case, feature)
+            price = marginal(prices, case.basket, feature)
             if price <= remaining:
                 return feature, price
         elif forest.order & AHEAD:
             for k in range(below(forest, case, row, t, search)):
-                price = marginal(prices, case, search.found[k])
+                price = marginal(prices, case.basket, search.found[k])
                 if price <= remaining:
                     return search.found[k], price
     return NONE, np.int64(0)
@@ -59,12 +43,12 @@ def most_votes_per_price(prices, case, count, remaining):
     case.group_best[:] = NONE
     for k in range(count):
         feature = case.asked[k]
-        price = marginal(prices, case, feature)
+        price = marginal(prices, case.basket, feature)
         if price > remaining or case.state[feature] & PENDING:
             continue
         score = case.waiting[feature] / max(float(price), prices.floor) if price > 0 else np.inf
         g = prices.group[feature]
-        if price > 0 and g >= 0 and not case.entered[g]:
+        if price > 0 and g >= 0 and not case.basket.entered[g]:
             join_group(prices, case, g, feature, score)
         elif score > best_score or (score == best_score and feature < best):
             best, best_score, best_price = feature, score, price

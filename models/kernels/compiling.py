@@ -132,5 +132,10 @@ def _decorator(inline: bool) -> Callable[[Callable[..., Any]], Callable[..., Any
     return decorate
 
 
+def as_python(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The same function for a single call on lists: compiled code would take longer to call than to run."""
+    return getattr(function, "py_func", function)
+
+
 kernel = _decorator(inline=False)
 inlined = _decorator(inline=True)  # a part of a kernel: allocates nothing

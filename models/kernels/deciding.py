@@ -2,8 +2,9 @@
 
 import numpy as np
 
-from models.kernels.choosing import NONE, below, buy, marginal, most_votes_per_price, new_search, next_in_turn
+from models.kernels.choosing import NONE, below, most_votes_per_price, new_search, next_in_turn
 from models.kernels.compiling import inlined, kernel
+from models.kernels.pricing import buy, marginal
 from models.kernels.voting import decided, elect, tally
 from models.kernels.walking import AHEAD, ANSWERED, BOUGHT, ENDED, LEAF, PENDING, VOTES, WHEN_DECIDED, any_step, new_case
 
@@ -32,7 +33,7 @@ def decide_case(forest, prices, row, state, remaining, confidence, case, offers,
     for feature in range(len(state)):
         case.state[feature] = state[feature]
         if state[feature] & BOUGHT:
-            buy(prices, case, feature)
+            buy(prices, case.basket, feature)
     undecided = 0.0
     for t in range(len(forest.roots)):
         walk(forest, case, row, t)
@@ -42,7 +43,7 @@ def decide_case(forest, prices, row, state, remaining, confidence, case, offers,
     verdict, feature, price = judge(forest, prices, case, row, remaining, confidence, search)
     tally(forest, case.position, case.totals)
     label = elect(forest, case.totals, case.probabilities)
-    cost = marginal(prices, case, feature) if verdict == ASK else np.int64(0)
+    cost = marginal(prices, case.basket, feature) if verdict == ASK else 0
     return verdict, feature, cost, price, undecided, label
 
 

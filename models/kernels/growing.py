@@ -8,32 +8,22 @@ nodes are sorted feature by feature instead: a histogram would be mostly zeros.
     nodes    a         b     c              the smaller child is grown first, so few histograms wait at a time
 """
 
-from typing import NamedTuple
-
 import numpy as np
-from numpy.typing import NDArray
 
 from models.kernels.choosing import NONE
 from models.kernels.compiling import inlined, kernel
 from models.kernels.histograms import SMALL, Work, compact, fill_one, gather, hand_down, own_histogram
 from models.kernels.impurity import impurity
+from models.kernels.pricing import buy, empty, marginal, new_basket
 from models.kernels.slots import give, make_slots
 from models.kernels.splitting import DEAD, NO_SPLIT, Scratch, best_cut, every_category, is_empty
 from models.kernels.walking import LEAF
 
-
-class Fees(NamedTuple):
-    """What features cost in a criterion: at least 1 % of the mean, so that none is free of charge."""
-
-    cost: NDArray[np.float64]
-    cost_in_group: NDArray[np.float64]
-    group: NDArray[np.int32]
-    floor: float
-    on_path: bool  # prices in the context of the path: bought features cost the floor, entered groups their price inside
+MILLION = 1e6  # prices are in millionths
 
 
 @kernel
-def grow(bins, row_weights, criterion, fees, classes, slots, seed):
+def grow(bins, row_weights, criterion, prices, on_path, classes, slots, seed):
     """Grow one tree on the rows of positive weight; a node that finds none of the `slots` free is searched without a histogram.
 
     Gives the number of nodes and of children; per node: feature, cut (last bin on the left), missing child, first and number of children,
@@ -65,6 +55,7 @@ def grow(bins, row_weights, criterion, fees, classes, slots, seed):
         np.zeros((max(widest, SMALL + 1), classes)),
         np.array([np.uint64(seed) * np.uint64(0x9E3779B97F4A7C15) | np.uint64(1)], np.uint64),
     )
+    basket = new_basket(prices)
     room = 256
     feature, cut, missing = np.full(room, LEAF, np.int32), np.zeros(room, np.int32), np.full(room, NONE, np.int32)
     first, many, parent = np.zeros(room, np.int64), np.zeros(room, np.int32), np.full(room, NONE, np.int32)
@@ -79,7 +70,7 @@ def grow(bins, row_weights, criterion, fees, classes, slots, seed):
         depth -= 1
         i = stack[depth]
         work.dead[:] = dead[depth]
-        set_fees(bins, fees, feature, parent, i, work.fees)
+        set_fees(prices, on_path, feature, parent, i, basket, work.fees)
         totals[:] = 0.0
         count_classes(bins, row_weights, work.rows, begin[i], end[i], totals)
         slot[i], best, best_bin, goes_left = search(bins, row_weights, criterion, begin[i], end[i], totals, slot[i], work, scratch)
@@ -145,24 +136,16 @@ def count_classes(bins, row_weights, rows, begin, end, counts):
 
 
 @inlined
-def set_fees(bins, fees, feature, parent, i, at_node):
-    """What each feature costs at node i."""
-    for f in range(len(at_node)):
-        at_node[f] = max(fees.cost[f], fees.floor)
-    if not fees.on_path:
-        return
-    above = parent[i]
+def set_fees(prices, on_path, feature, parent, i, basket, fees):
+    """What each feature is weighed by at node i: its price, given what the path has bought if that counts, and at least the floor."""
+    empty(basket)
+    above = parent[i] if on_path else NONE
     while above != NONE:
-        own = feature[above]
-        if fees.group[own] >= 0:
-            for f in range(len(at_node)):
-                if fees.group[f] == fees.group[own]:
-                    at_node[f] = min(at_node[f], max(fees.cost_in_group[f], fees.floor))
+        buy(prices, basket, feature[above])
         above = parent[above]
-    above = parent[i]
-    while above != NONE:
-        at_node[feature[above]] = fees.floor
-        above = parent[above]
+    floor = prices.floor if prices.floor > 0.0 else MILLION
+    for f in range(len(fees)):
+        fees[f] = max(float(marginal(prices, basket, f)), floor) / MILLION
 
 
 @inlined

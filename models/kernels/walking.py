@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from models.kernels.compiling import inlined, kernel
+from models.kernels.pricing import Basket, new_basket
 
 LEAF = -1  # `feature` of a leaf; `wanted` of a tree that stands on one
 ENDED = -2  # `wanted` of a tree that cannot go on: the value is missing and the node has no branch for that
@@ -53,22 +54,11 @@ class Forest(NamedTuple):
     trail: NDArray[np.int64]  # trees + 1: where each tree's longest path starts in an array that holds one after the other
 
 
-class Prices(NamedTuple):
-    """A cost model as kernels read it, in millionths."""
-
-    cost: NDArray[np.int64]
-    cost_in_group: NDArray[np.int64]
-    group: NDArray[np.int32]  # -1: in none
-    groups: int
-    floor: float  # the least price that a score divides by
-    order_free: bool  # what a set of features costs does not depend on the order of buying
-
-
 class Case(NamedTuple):
     """One case on its way through a forest: what is known of it, where every tree stands, and what follows from that."""
 
     state: NDArray[np.uint8]  # per feature: ANSWERED, PENDING, BOUGHT
-    entered: NDArray[np.bool_]  # per group
+    basket: Basket
     position: NDArray[np.int32]  # per tree: the node it stands on
     wanted: NDArray[np.int32]  # per tree: the feature it waits for, LEAF or ENDED
     waiting: NDArray[np.int64]  # per feature: the vote weight that waits for it
@@ -95,7 +85,7 @@ def new_case(forest, prices):
     features, classes, trees, groups = len(forest.arity), forest.values.shape[1], len(forest.roots), prices.groups
     return Case(
         np.zeros(features, np.uint8),
-        np.zeros(groups, np.bool_),
+        new_basket(prices),
         np.empty(trees, np.int32),
         np.empty(trees, np.int32),
         np.zeros(features, np.int64),

@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 from uuid import UUID
 
 from models import Ensemble, Standing, Stop, Wait, stand
-from models.costs import millionths, money, shown
+from models.costs import Basket, money, shown
 from models.schema import Value, WrongValueError
 from service.errors import AnswerConflict, OverBudget, SessionClosed, WrongAnswer
 
@@ -124,14 +124,8 @@ def accept(session: Session, given: Sequence[Given], ensemble: Ensemble, now: da
 
 def price(ensemble: Ensemble, answers: Sequence[Answer], new: Sequence[Given]) -> list[int]:
     """What these cost one after the other: what is unavailable nothing, what was ordered before no more."""
-    bought = {answer.feature for answer in answers if answer.bought}
-    charges = []
-    for item in new:
-        unavailable = item.status == "unavailable"
-        charges.append(0 if unavailable else millionths(ensemble.costs.marginal(item.feature, bought), item.feature))
-        if not unavailable:
-            bought.add(item.feature)
-    return charges
+    basket = Basket(ensemble.costs, (answer.feature for answer in answers if answer.bought))
+    return [0 if item.status == "unavailable" else basket.buy(item.feature) for item in new]
 
 
 def decided(session: Session, ensemble: Ensemble) -> tuple[Session, Standing]:
