@@ -20,7 +20,7 @@ from models import dump
 from service.cli import _parser, main
 from service.client import Client
 from service.config import Settings
-from service.example import train_example
+from service.example import example_archive
 from service.keyform import new_key, well_formed
 from service.remote.keys import PAGE, DatabaseKeys, expiry
 from service.store.migrating import prepared
@@ -235,7 +235,7 @@ def heart(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a server with the heart example."""
     with fresh_sqlite(tmp_path_factory.mktemp("heart")) as database, serving(Settings(database=database)) as server:
         with Client(str(server.base_url)) as client:
-            client.publish("heart", dump(train_example()))
+            client.publish("heart", example_archive())
         yield str(server.base_url)
 
 
