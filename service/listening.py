@@ -22,15 +22,16 @@ def bind(host: str, port: int) -> list[socket.socket]:
         raise ValueError(f"{host} is not a name or address that this machine knows: choose another with {PREFIX}HOST or --host") from None
     bound: list[socket.socket] = []
     try:
-        for family, address in dict.fromkeys((each[0], each[4][:2]) for each in found):
-            _add(bound, family, (str(address[0]), port or (bound[0].getsockname()[1] if bound else 0)))
+        for family, address in dict.fromkeys((each[0], each[4]) for each in found):
+            chosen = bound[0].getsockname()[1] if bound else port
+            _add(bound, family, (address[0], chosen, *address[2:]))
     except OSError as error:
         close(bound)
         raise ValueError(refusal(error, host, port)) from None
     return bound
 
 
-def _add(bound: list[socket.socket], family: socket.AddressFamily, address: tuple[str, int]) -> None:
+def _add(bound: list[socket.socket], family: socket.AddressFamily, address: tuple[str | int, ...]) -> None:
     try:
         made = socket.socket(family, socket.SOCK_STREAM)
     except OSError:

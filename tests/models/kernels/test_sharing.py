@@ -55,6 +55,17 @@ def test_a_holder_that_is_killed_lets_go(tmp_path):
         assert not is_locked(tmp_path / "lock")
 
 
+def test_without_a_folder_work_goes_on_without_a_lock(tmp_path):
+    """As where somebody has emptied the temporary folder under a server."""
+    done = []
+    with locked(tmp_path / "gone" / "lock"):
+        assert not is_locked(tmp_path / "gone" / "lock")
+        done.append(True)
+    assert done
+    with pytest.raises(ZeroDivisionError), locked(tmp_path / "gone" / "lock"):
+        raise ZeroDivisionError
+
+
 @pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled")
 def test_two_that_save_a_kernel_at_once_both_find_their_own_again(tmp_path):
     """The second comes while the first has chosen its file, as two processes would."""

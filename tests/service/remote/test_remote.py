@@ -277,5 +277,17 @@ def test_the_python_of_the_page_runs(heart, capsys):
     assert "404 model-not-found" in capsys.readouterr().out
 
 
+def test_the_python_of_the_readme_is_typed_to_and_prints_a_result(heart):
+    section = (ROOT / "README.md").read_text().split("## In one minute\n")[1].split("\n## ")[0]
+    (block,) = re.findall(r"```python\n(.*?)```", section, re.DOTALL)
+    command = [sys.executable, "-c", block.replace("http://127.0.0.1:8000", heart)]
+    typed = "atypical\n63\n145\n"
+    done = subprocess.run(command, cwd=ROOT, input=typed, capture_output=True, text=True, check=True)
+    assert done.stdout.startswith(
+        "What kind of chest pain does the patient report? ['atypical', 'non_anginal', 'none', 'typical'] costs 1.0: "
+    )
+    assert re.search(r": (absent|present) \d+\.\d+\n$", done.stdout), done.stdout
+
+
 def test_the_commands_of_the_page_are_commands():
     assert len(commands("client.md")) > 10
