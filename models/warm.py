@@ -21,27 +21,39 @@ def warm_up(*parts: str) -> Kernels:
     A part that another process is compiling is waited for and then loaded. Says how many kernels came from the cache and how many had to
     be compiled.
     """
-    wanted = [part for part in PARTS if part in parts or not parts]
-    turns = {part: ExitStack() for part in wanted}
-    with ExitStack() as all_turns:
-        for part in wanted:  # all at once and in one order: who wants a later part waits for it, and nobody for each other
-            all_turns.enter_context(turns[part]).enter_context(turn(part))
-        for part in wanted:
-            with turns[part]:
+    for part in _in_order(parts):
+        if part in THREADED or not load_cached(part):
+            with turn(part):
                 PARTS[part]()
     return kernels()
 
 
+def compile_ahead(*parts: str) -> None:
+    """`warm_up` for a process that compiles for others: it takes every turn at the start, so that who wants a later part waits for it."""
+    turns = {part: ExitStack() for part in _in_order(parts)}
+    with ExitStack() as all_turns:
+        for part, own in turns.items():
+            all_turns.enter_context(own).enter_context(turn(part))
+        for part, own in turns.items():
+            with own:
+                PARTS[part]()
+
+
 def load_cached(part: str) -> bool:
-    """Load a part's kernels; False where one would have to be compiled, which is then left undone. Not for growing, which uses threads."""
-    if part == "growing":
-        raise ValueError("growing works in threads of its own, which would compile")
+    """Load a part's kernels; False where one would have to be compiled, which is then left undone."""
+    if part in THREADED:
+        raise ValueError(f"{part} works in threads of its own, which would compile")
     try:
         with only_loading():
             PARTS[part]()
         return True
     except NotCachedError:
         return False
+
+
+def _in_order(parts: tuple[str, ...]) -> list[str]:
+    """The same order in every process: two that take several turns cannot wait for each other."""
+    return [part for part in PARTS if part in parts or not parts]
 
 
 def _decide() -> None:
@@ -87,3 +99,4 @@ PARTS: dict[str, Callable[[], None]] = {
     "predicting": _predict,  # whole tables of rows
     "growing": _grow,  # training, beside predicting
 }
+THREADED = {"growing"}

@@ -1,7 +1,7 @@
 """Kernels beyond those that sessions need: compiled by a process of its own while the server answers, waited for by who comes earlier.
 
-Once per machine. The process fills the cache and ends; whoever needs a part that it has not finished waits for the part's lock, in any
-process, and then loads it.
+Once per machine. The process fills the cache and ends; whoever needs a part that it has not finished waits, in any process, and then loads
+it.
 """
 
 import asyncio
@@ -13,11 +13,11 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from models.kernels.compiling import Kernels, before_compiling, cache_folder, kernels, taken
-from models.warm import load_cached, warm_up
+from models.warm import compile_ahead, load_cached, warm_up
 from service.reading.children import PACKAGES, child_environment
 
 LATER = ("reading", "predicting")  # what a server needs beside sessions; its training processes need growing too
-POLL = 0.05  # seconds between two looks whether a part is compiled
+POLL = 0.1  # seconds between two looks whether a part is compiled
 NICE = 10  # requests go first; but somebody may wait for it, so it is not put behind everything else
 
 
@@ -32,8 +32,7 @@ class Compiler:
             stderr=subprocess.DEVNULL,
             cwd=PACKAGES,
             env=child_environment(),
-            start_new_session=True,  # Ctrl-C is for its parent
-        )
+        )  # in the server's own session: where the kernel shares time between sessions first, nice counts within one only
 
     def end(self) -> None:
         """Gone when this returns."""
@@ -76,9 +75,11 @@ class Warming:
         await asyncio.shield(loading)
 
     async def _load(self, part: str) -> None:
-        while taken(part):  # not in a thread: one that waits for a lock could not be stopped
-            await asyncio.sleep(POLL)
-        await asyncio.to_thread(warm_up, part)
+        while not await asyncio.to_thread(load_cached, part):
+            if not taken(part):
+                await asyncio.to_thread(warm_up, part)
+                break
+            await asyncio.sleep(POLL)  # not in a thread: one that waits for a lock could not be stopped
         self._loaded.add(part)
 
 
@@ -90,7 +91,7 @@ def main() -> None:
     with suppress(OSError):
         os.nice(NICE)
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    warm_up(*sys.argv[1:])
+    compile_ahead(*sys.argv[1:])
 
 
 def _end_with_parent() -> None:

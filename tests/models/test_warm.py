@@ -10,7 +10,8 @@ import pytest
 
 from models import CostModel, Ensemble, Feature, GreedyTreeClassifier, Leaf, Price, Schema, Split, acquire, decide, predict, warm_up
 from models.kernels import acquiring, deciding, growing
-from models.warm import PARTS, load_cached
+from models.kernels.compiling import taken, turn
+from models.warm import PARTS, compile_ahead, load_cached
 
 ROOT = Path(__file__).parents[2]
 jit = pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled")
@@ -102,6 +103,27 @@ print(*[load_cached(part) for part in ("deciding", "reading", "predicting")], *k
 def test_growing_cannot_be_loaded_without_compiling():
     with pytest.raises(ValueError, match="threads"):
         load_cached("growing")
+
+
+@jit
+def test_who_compiles_ahead_has_every_turn_from_the_start_and_lets_go_of_each_when_it_is_done(monkeypatch):
+    seen = []
+    for part in ("reading", "predicting"):
+        monkeypatch.setitem(PARTS, part, lambda: seen.append([taken(each) for each in ("reading", "predicting", "growing")]))
+    compile_ahead("predicting", "reading")
+    assert seen == [[True, True, False], [False, True, False]]
+
+
+@jit
+def test_a_warm_up_holds_one_turn_at_a_time_and_none_for_what_is_cached(monkeypatch):
+    """Or a training that waits for its kernels would hold up whoever predicts."""
+    warm_up("predicting")
+    seen = []
+    monkeypatch.setitem(PARTS, "growing", lambda: seen.append([taken(each) for each in ("predicting", "growing")]))
+    warm_up("predicting", "growing")
+    assert seen == [[False, True]]
+    with turn("predicting"):  # held by somebody slow
+        warm_up("predicting")
 
 
 @jit

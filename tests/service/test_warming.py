@@ -38,8 +38,14 @@ def wait_for(what) -> None:
 
 
 @pytest.mark.parametrize("part", ["predicting", "reading"])
-def test_a_request_waits_for_its_kernels_and_sessions_go_on_meanwhile(client: httpx.Client, part: str) -> None:
+def test_a_request_waits_for_its_kernels_and_sessions_go_on_meanwhile(
+    client: httpx.Client, part: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    warming.warm_up(part)
     client.app.state.kernels = Warming()  # as on a machine where only sessions' kernels are there
+    missing = True
+    load = warming.load_cached
+    monkeypatch.setattr(warming, "load_cached", lambda part: not missing and load(part))
     wanted = {
         "predicting": lambda: client.post("/v1/predict", json={"model": "clinic", "rows": [{"fever": "no"}]}),
         "reading": lambda: client.post(
@@ -54,13 +60,32 @@ def test_a_request_waits_for_its_kernels_and_sessions_go_on_meanwhile(client: ht
                 answered = client.post(f"/v1/sessions/{session['id']}/answers", json={"feature": "fever", "value": "no"}).json()
                 assert answered["prediction"]["label"] == "well"
             assert not any(each.done() for each in waiting)
-        assert {each.result(PATIENCE).status_code for each in waiting} <= {200, 201}
-    with turn(part):  # once they are loaded, nobody waits
-        assert wanted().status_code == 200
+            missing = False  # they are compiled, and the process goes on with others: it need not let go
+            assert {each.result(PATIENCE).status_code for each in waiting} <= {200, 201}
+        missing = True
+        assert wanted().status_code == 200  # loaded once is loaded
+
+
+def test_a_part_whose_compiler_has_died_is_compiled_by_who_waits_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = []
+    monkeypatch.setattr(warming, "load_cached", lambda part: False)
+    monkeypatch.setattr(warming, "warm_up", calls.append)
+
+    async def ask() -> None:
+        with turn("predicting"):
+            waiting = asyncio.create_task(Warming().ready("predicting"))
+            await asyncio.sleep(3 * warming.POLL)
+            assert not waiting.done()
+            assert calls == []
+        await asyncio.wait_for(waiting, PATIENCE)
+
+    asyncio.run(ask())
+    assert calls == ["predicting"]
 
 
 def test_one_thread_loads_for_all_that_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     calls = []
+    monkeypatch.setattr(warming, "load_cached", lambda part: False)
     monkeypatch.setattr(warming, "warm_up", calls.append)
 
     async def ask() -> None:
@@ -80,6 +105,7 @@ def test_a_part_that_could_not_be_loaded_is_tried_again(monkeypatch: pytest.Monk
         if len(calls) == 1:
             raise MemoryError
 
+    monkeypatch.setattr(warming, "load_cached", lambda part: False)
     monkeypatch.setattr(warming, "warm_up", fail_once)
 
     async def ask() -> None:
