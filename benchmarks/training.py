@@ -122,7 +122,7 @@ def upload(where: Place, file: Path, rounds: int) -> dict[str, Any]:
 def overhead(where: Place, file: Path, rounds: int) -> dict[str, Any]:
     heart = Spec("heart", "disease", "budget-forest", {"alpha": [0, 2, 4, 8]}, 60.0, from_model(CostModel.from_csv(HEART / "costs.csv")))
     large = Spec("covertype", "label", "budget-forest")
-    warm_up(training=True)
+    warm_up()
     found: dict[str, Any] = {}
     for name, path, spec, times in (("heart", HEART / "heart.csv", heart, rounds), ("covertype", file, large, max(1, (rounds + 1) // 2))):
         table = read_file(path)

@@ -1,5 +1,6 @@
 """Cost against error: by number of trees and by hard budgets, the frontier, and the picture. Also how the Yahoo experiment ranks."""
 
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -89,7 +90,7 @@ def plot(curves: Mapping[str, Sequence[Point]], path: str | Path, title: str = "
     try:
         from matplotlib.figure import Figure
     except ImportError:
-        raise ValueError("plots need matplotlib: pip install 'frugal[plot]'") from None
+        raise ValueError(f"plots need matplotlib: {sys.executable} -m pip install matplotlib") from None
     if Path(path).suffix not in (".png", ".svg"):
         raise ValueError(f"{path}: a plot's name ends in .png or .svg")
     figure = Figure(figsize=(7, 4.5), layout="constrained")

@@ -12,7 +12,6 @@ from types import FrameType
 
 from fastapi import FastAPI
 
-from models.warm import warm_up
 from service.api import datasets, deciding, health, jobs, keys, models, problems, sessions
 from service.api.edge import Edge
 from service.config import Settings, from_environment
@@ -26,6 +25,7 @@ from service.store.db import Database, open_database
 from service.store.lock import FileLock
 from service.training.jobs import release_all
 from service.training.supervising import Supervisor
+from service.warming import Warming
 
 log = logging.getLogger("frugal")
 
@@ -42,6 +42,7 @@ def create(settings: Settings | None = None, lock: FileLock | None = None) -> Fa
     app.state.settings, app.state.lock = settings or from_environment(), lock
     app.state.lines = RequestLines()
     app.state.warm = app.state.stopping = False
+    app.state.kernels = Warming()
     app.state.uploads = asyncio.Semaphore(datasets.AT_ONCE)
     deciders = (sessions.step, sessions.router, deciding.router, deciding.large)
     for part in (*deciders, models.router, models.admin, datasets.router, jobs.router, keys.router, health.router):
@@ -53,9 +54,9 @@ def create(settings: Settings | None = None, lock: FileLock | None = None) -> Fa
 
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
-    """Kernels first, so that no request waits for a compiler; then the database; then the sweep beside the requests."""
+    """Kernels first, so that no session waits for a compiler; then the database; then the sweep beside the requests."""
     settings: Settings = app.state.settings
-    log.info("%s", await asyncio.to_thread(warm_up))
+    log.info("%s", await asyncio.to_thread(app.state.kernels.begin))
     app.state.warm = True
     database = await asyncio.to_thread(open_database, settings, app.state.lock)
     try:

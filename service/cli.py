@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from importlib.metadata import version
 
+from models.kernels.compiling import before_compiling
 from models.learners import LEARNERS
 from service.errors import Problem
 from service.interview import ask
@@ -20,6 +21,7 @@ PRICES = "a price list: feature,cost[,group,cost_in_group,delayed,unit,question]
 
 def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
+    before_compiling(lambda: print("frugal: compiling kernels, once on this machine: up to a minute", file=sys.stderr, flush=True))
     try:
         with warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("always")
@@ -62,13 +64,14 @@ def _parser() -> argparse.ArgumentParser:
     serving.add_argument("--port", type=int, help="port to listen on (default 8000)")
     serving.add_argument("--workers", type=int, help="server processes; more than 1 needs PostgreSQL (default 1)")
     serving.add_argument("--database", metavar="URL", help=DATABASE)
+    serving.add_argument("--example", action="store_true", help="publish the heart example first, if there is no such model")
     serving.set_defaults(run=_serve)
     working = commands.add_parser("worker", help="train the jobs that are queued in a PostgreSQL database")
     working.add_argument("--database", metavar="URL", help=DATABASE)
     working.set_defaults(run=_worker)
     migrating = commands.add_parser("migrate", help="bring the database to this release's tables")
     migrating.add_argument("--database", metavar="URL", help=DATABASE)
-    migrating.add_argument("--example", action="store_true", help="train and publish the heart example too, if there is no such model")
+    migrating.add_argument("--example", action="store_true", help="publish the heart example too, if there is no such model")
     migrating.set_defaults(run=_migrate)
     _keys_options(commands.add_parser("keys", help="make, list and revoke keys, on a server or on its database"))
     _models_options(commands.add_parser("models", help="list, publish, alias and retire a server's models"))
@@ -200,11 +203,12 @@ def _worker(options: argparse.Namespace) -> str:
 
 
 def _migrate(options: argparse.Namespace) -> str:
-    from service.config import from_environment
+    from service.config import from_environment, tell_unknown
     from service.example import publish_example
     from service.store.migrating import prepared
 
     settings = from_environment(database=options.database, migrate="auto")
+    tell_unknown()
     with prepared(settings) as database:
         said = f"{settings.shown_database} is at this release's tables"
         return f"{said}\n{publish_example(database)}" if options.example else said

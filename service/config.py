@@ -1,8 +1,10 @@
 """Settings: one class, read from environment variables with the prefix FRUGAL_. README.md has the table."""
 
+import difflib
 import ipaddress
 import os
 import re
+import sys
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
@@ -11,9 +13,11 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
+from service.expecting import expected
 from service.keyform import well_formed
 
 PREFIX = "FRUGAL_"
+OTHERS = {"URL", "KEY"}  # what commands that call a server read
 # Compared without digits at the end and what stands between letters: change-me, Change_Me1 and <changeme> are one.
 PLACEHOLDERS = {
     "admin",
@@ -54,9 +58,9 @@ class Settings(BaseModel):
     max_body: int = Field(1_048_576, ge=1024, description="bytes of a request body")
     max_upload: int = Field(16_777_216, ge=1024, description="bytes of a body of rows to predict, or of an uploaded archive")
     max_open_sessions: int = Field(1_000_000, ge=1, description="open sessions per owner")
-    max_rate: int = Field(1000, ge=1, description="requests per second and key in one process, and twice that at once after a pause")
+    max_rate: int = Field(1000, ge=1, description="rate limit: requests per second for each key in each process; bursts up to twice this")
     retention: int = Field(0, ge=0, description="seconds that a session which is over is kept after its time to live; 0: for ever")
-    admin_key: str | None = Field(None, repr=False, description="an admin key that needs no database, as `frugal keys new` prints one")
+    admin_key: str | None = Field(None, repr=False, description="static admin key, not stored in the database: `frugal keys new` makes one")
     max_depth: int = Field(20, ge=4, le=500, description="levels of arrays and objects in a body")
     max_fields: int = Field(10_000, ge=10, description="fields of an object in a body, and answers at once")
     max_rows: int = Field(100_000, ge=1, description="rows per predict")
@@ -67,7 +71,7 @@ class Settings(BaseModel):
     max_categories: int = Field(10_000, ge=2, description="different words in one column of a data set")
     max_dataset_memory: int = Field(1_073_741_824, ge=1_048_576, description="bytes of its columns in memory; reading may take twice that")
     max_field: int = Field(65_536, ge=64, description="bytes of one cell of a data set")
-    lease: float = Field(30.0, ge=1, le=3600, description="seconds after which the job of a worker that is not heard of is another's")
+    lease: float = Field(30.0, ge=1, le=3600, description="seconds without a heartbeat before another worker may take over a job")
     training_seconds: int = Field(14_400, ge=1, description="seconds that a training may take")
     training_memory: int = Field(4_294_967_296, ge=0, description="bytes that a training may allocate; 0: no limit")
 
@@ -132,7 +136,24 @@ def from_environment(environment: Mapping[str, str] | None = None, **overrides: 
         first = error.errors()[0]
         name = str(first["loc"][0])
         where = f"--{name}" if overrides.get(name) is not None else PREFIX + name.upper()
-        raise ValueError(f"{where}: {first['msg'].removeprefix('Value error, ')}") from None
+        ours = first["type"] == "value_error"  # a sentence of a validator above, which repeats no secret
+        raise ValueError(f"{where}: {first['ctx']['error'] if ours else expected(Settings.model_fields[name], first['input'])}") from None
+
+
+def unknown_variables(environment: Mapping[str, str] | None = None) -> dict[str, str | None]:
+    """Variables with our prefix that nothing reads, each with the known name that is most like it."""
+    given = os.environ if environment is None else environment
+    known = {name.upper() for name in Settings.model_fields} | OTHERS
+    unknown = sorted(name for name in given if name.upper().startswith(PREFIX) and name.removeprefix(PREFIX) not in known)
+    near = {name: difflib.get_close_matches(name.upper().removeprefix(PREFIX), sorted(known), 1) for name in unknown}
+    return {name: PREFIX + found[0] if found else None for name, found in near.items()}
+
+
+def tell_unknown() -> None:
+    """Say on stderr which of our variables are not read: a setting that was misspelt would be missed in silence."""
+    for name, near in unknown_variables().items():
+        hint = f"did you mean {near}?" if near else "README.md lists the settings"
+        print(f"frugal: {name} is not a setting and is ignored: {hint}", file=sys.stderr)
 
 
 def to_environment(settings: Settings) -> dict[str, str]:

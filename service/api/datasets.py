@@ -94,6 +94,7 @@ async def upload(
     check_name(name)
     check_kind(request)
     priced = None if costs is None else prices_of(parse_costs(costs, settings))
+    await request.app.state.kernels.ready("reading")
     async with room(request.app.state.uploads):
         table, sent = await read_table(request, settings)
         store = datasets.store

@@ -3,7 +3,7 @@
 import asyncio
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Response
+from fastapi import APIRouter, Request, Response
 from pydantic import Field
 
 from models import Ensemble, Stop, acquire
@@ -91,9 +91,10 @@ async def next_question(body: Next, caller: Caller, versions: TheVersions) -> Re
 
 
 @large.post("/predict", response_model=Predicted, responses=documented(*SHAPE, WrongAnswer, ModelNotFound))
-async def predict(body: Predict, caller: Caller, versions: TheVersions) -> Response:
+async def predict(request: Request, body: Predict, caller: Caller, versions: TheVersions) -> Response:
     """Per row, what a session over it would have said and paid: label, probabilities, cost and features bought."""
     version = await versions.find(body.model)
+    await request.app.state.kernels.ready("predicting")
     return await asyncio.to_thread(_predicted, version, body.rows, body.budget, body.confidence)
 
 

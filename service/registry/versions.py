@@ -8,7 +8,7 @@ from uuid import UUID
 from sqlalchemy import Connection
 from sqlalchemy.exc import IntegrityError
 
-from models import Ensemble, dump, load
+from models import Ensemble, load
 from models.costs import shown
 from models.tensors import BadArchive
 from service.errors import BadArchiveSent, Busy, InvalidRequest, ModelNotFound
@@ -55,10 +55,6 @@ def insert(db: Connection, name: str, archive_id: UUID, about: dict[str, Any], a
         versions.set_alias(db, name, alias, number)
     audit.record(db, actor, "version.publish", f"{name}:{number}", {"alias": alias} if alias else {})
     return number
-
-
-def publish_ensemble(database: Database, name: str, ensemble: Ensemble, actor: Actor, alias: str | None = None) -> dict[str, Any]:
-    return publish(database, name, dump(ensemble), actor, alias)
 
 
 def set_alias(database: Database, name: str, alias: str, number: int, actor: Actor) -> None:

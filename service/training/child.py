@@ -55,7 +55,7 @@ class Voice:
 def main() -> None:
     lower_priority()
     source, voice = sys.stdin.buffer, Voice(_own_output())
-    warm_up(training=True)
+    warm_up("predicting", "growing")
     voice.say(frames.READY)
     order = frames.receive(source)
     if order is None:
