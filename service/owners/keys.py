@@ -6,7 +6,9 @@ from datetime import datetime
 from typing import Any, Literal
 from uuid import UUID
 
-from service.errors import Conflict, InvalidRequest, KeyNotFound
+from sqlalchemy import Connection
+
+from service.errors import Conflict, InvalidRequest, KeyNotFound, Unauthorized
 from service.keyform import digest, new_key
 from service.registry.versions import NAME
 from service.store import audit, keys
@@ -44,7 +46,8 @@ def create(database: Database, actor: Actor, owner: str, role: Role, expires_at:
     key, id = new_key(), new_id()
     row = {"id": id, "sha256": digest(key), "owner": owner, "role": role, "created_at": now(), "expires_at": expires_at}
 
-    def insert(db: Any) -> None:
+    def insert(db: Connection) -> None:
+        _begin(db, actor)
         if role != "admin" and actor.key_id is None and not keys.any_admin(db):
             raise Conflict("The first key must be an admin key: with a client key alone nobody could make or revoke another.")
         keys.insert_key(db, row)
@@ -57,7 +60,8 @@ def create(database: Database, actor: Actor, owner: str, role: Role, expires_at:
 def revoke(database: Database, actor: Actor, id: UUID) -> None:
     """Let a key count no more, from at most five seconds on. Revoking it twice is no error."""
 
-    def end(db: Any) -> None:
+    def end(db: Connection) -> None:
+        _begin(db, actor)
         if not keys.revoke_key(db, id):
             raise KeyNotFound("There is no key with this id: GET /v1/admin/keys lists them.")
         if actor.key_id not in (None, SETTINGS) and not keys.any_admin(db):
@@ -65,6 +69,13 @@ def revoke(database: Database, actor: Actor, id: UUID) -> None:
         audit.record(db, actor, "key.revoke", str(id), {})
 
     database.write(end)
+
+
+def _begin(db: Connection, actor: Actor) -> None:
+    """Lock what the rules about keys read. Whoever came in without a key, while there was none, has no say once there is one."""
+    keys.lock(db)
+    if actor.visitor and keys.any_key(db):
+        raise Unauthorized("Somebody made the first key a moment ago. Send yours: Authorization: Bearer frgl_...")
 
 
 def listed(database: Database, after: UUID | None, limit: int) -> list[dict[str, Any]]:

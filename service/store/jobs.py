@@ -10,6 +10,7 @@ from uuid import UUID
 
 from sqlalchemy import Connection, and_, func, insert, or_, select, update
 
+from service.store.inserting import insert_new
 from service.store.tables import idempotency_keys, job_events, jobs, now
 
 ROUTE = "POST /v1/admin/training-jobs"  # the route that an Idempotency-Key of a job belongs to
@@ -22,14 +23,13 @@ def clock(db: Connection) -> datetime:
 
 
 def insert_job(db: Connection, row: Mapping[str, Any]) -> None:
-    """IntegrityError where its data set is gone."""
     db.execute(insert(jobs).values(**row))
 
 
-def insert_key(db: Connection, owner: str, key: str, body_sha256: str, job_id: UUID) -> None:
-    """IntegrityError where the key is taken, after waiting for a twin in flight."""
+def insert_key(db: Connection, owner: str, key: str, body_sha256: str, job_id: UUID) -> bool:
+    """False where the key is taken, after waiting for a twin in flight."""
     row = {"owner": owner, "route": ROUTE, "key": key, "body_sha256": body_sha256, "job_id": job_id, "created_at": now()}
-    db.execute(insert(idempotency_keys).values(**row))
+    return insert_new(db, idempotency_keys, row)
 
 
 def keyed(db: Connection, owner: str, key: str) -> Any:

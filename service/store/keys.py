@@ -4,9 +4,16 @@ from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, exists, insert, or_, select, update
+from sqlalchemy import Connection, exists, insert, or_, select, text, update
 
 from service.store.tables import keys, now
+
+
+def lock(db: Connection) -> None:
+    """Nobody else changes keys before this transaction ends: a rule about all of them (the first, the last) must not be judged on keys
+    that are being revoked. Reading them goes on. SQLite has one writer anyway."""
+    if db.dialect.name == "postgresql":
+        db.execute(text("LOCK TABLE keys IN SHARE ROW EXCLUSIVE MODE"))
 
 
 def insert_key(db: Connection, row: Mapping[str, Any]) -> None:
