@@ -9,9 +9,11 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from typing import Any
+from urllib.parse import urlencode
 
 import asyncpg
 
+from service.address import Address
 from service.errors import Busy, DatabaseAway
 from service.store.db import PATIENCE
 
@@ -23,8 +25,8 @@ SLOWEST = 10  # seconds that a statement may take
 class Pool:
     """At most `size` connections. Those that break are replaced when they are next wanted."""
 
-    def __init__(self, url: str, size: int) -> None:
-        self.url, self.size = url, size
+    def __init__(self, address: Address, size: int) -> None:
+        self.address, self.size = address, size
         self.made = 0  # connections lent or idle
         self._idle: list[Any] = []
         self._waiting: deque[asyncio.Future[Any]] = deque()
@@ -72,8 +74,7 @@ class Pool:
     async def _connect(self) -> Any:
         """A new connection, in a place that is counted already."""
         try:
-            settings = {"application_name": "frugal"}
-            return await asyncpg.connect(self.url, timeout=PATIENCE, command_timeout=SLOWEST, server_settings=settings)
+            return await asyncpg.connect(**_parts(self.address), timeout=PATIENCE, command_timeout=SLOWEST)
         except BaseException as error:
             self._gone()
             if isinstance(error, AWAY):
@@ -112,6 +113,18 @@ class Pool:
                 turn.set_result(db)
                 return True
         return False
+
+
+def _parts(address: Address) -> dict[str, Any]:
+    """An address as asyncpg takes it: in parts, but for what it knows from a URL only."""
+    return {
+        "dsn": "postgresql://?" + urlencode({"application_name": "frugal", **address.options}),
+        "host": list(address.hosts),
+        "port": address.port,
+        "user": address.user,
+        "password": address.secret(),
+        "database": address.name,
+    }
 
 
 def _give_up(turn: asyncio.Future[Any]) -> None:

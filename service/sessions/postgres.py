@@ -7,6 +7,7 @@ from uuid import UUID
 
 import asyncpg
 
+from service.address import Address
 from service.sessions.ledger import OPENING, IdempotencyKey, filled_lines, new_lines, prediction_json, session_of, value_json
 from service.sessions.pool import Pool
 from service.sessions.state import Session
@@ -72,9 +73,9 @@ class PostgresLedger:
         self.pool = pool
 
     @classmethod
-    async def connect(cls, url: str, size: int) -> PostgresLedger:
+    async def connect(cls, address: Address, size: int) -> PostgresLedger:
         """A ledger whose database answers."""
-        ledger = cls(Pool(url, size))
+        ledger = cls(Pool(address, size))
         await ledger.ping()
         return ledger
 

@@ -5,9 +5,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from sqlalchemy import Connection, Engine, create_engine, event, exc, make_url
+from sqlalchemy import URL, Connection, Engine, create_engine, event, exc
 from sqlalchemy.pool import StaticPool
 
+from service.address import Address
 from service.config import Settings
 from service.errors import DatabaseAway
 from service.store.lock import FileLock
@@ -28,16 +29,16 @@ class Database(Protocol):
 def open_database(settings: Settings, lock: FileLock | None = None) -> "SqliteDatabase | PostgresDatabase":
     """The database of these settings; `lock` is that of an SQLite file where the caller holds it already."""
     file = settings.sqlite_file
-    return SqliteDatabase(file, lock) if file else PostgresDatabase(settings.database, max(2, settings.pool // 2))
+    return SqliteDatabase(file, lock) if file else PostgresDatabase(settings.address, max(2, settings.pool // 2))
 
 
 class PostgresDatabase:
     """SQLAlchemy over psycopg, a pool of connections."""
 
-    def __init__(self, url: str, size: int) -> None:
-        self.url = url
+    def __init__(self, address: Address, size: int) -> None:
+        hosts, options = ",".join(address.hosts), dict(address.options)
         self.engine = create_engine(
-            make_url(url).set(drivername="postgresql+psycopg"),
+            URL.create("postgresql+psycopg", address.user, None, hosts, address.port, address.name, options),
             hide_parameters=True,  # errors are logged, values are not
             pool_size=size,
             max_overflow=0,
@@ -45,6 +46,7 @@ class PostgresDatabase:
             pool_pre_ping=True,  # a connection that died with its server is replaced, not handed out
             connect_args={"connect_timeout": int(PATIENCE)},
         )
+        event.listen(self.engine, "do_connect", lambda dialect, record, given, named: _add_password(address, named))
 
     def read(self, work: Callable[[Connection], T]) -> T:
         return _run(self.engine, work)
@@ -126,6 +128,15 @@ class WriterOwned(sqlite3.Connection):
 def _pragmas(connection: Any, *pragmas: str) -> None:
     for pragma in ("foreign_keys = ON", "busy_timeout = 2000", *pragmas):
         connection.execute(f"PRAGMA {pragma}").close()
+
+
+def _add_password(address: Address, named: dict[str, Any]) -> None:
+    try:
+        password = address.secret()
+    except OSError as error:
+        raise DatabaseAway() from error
+    if password is not None:
+        named["password"] = password
 
 
 def _run(engine: Engine, work: Callable[[Connection], T]) -> T:
