@@ -24,6 +24,7 @@ from service.sessions.opening import open_ledger
 from service.sessions.steps import Steps, sweep_forever
 from service.store.db import Database, open_database
 from service.store.lock import FileLock
+from service.store.trying import Trial
 from service.training.jobs import release_all
 from service.training.supervising import Supervisor
 
@@ -60,7 +61,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     database = await asyncio.to_thread(open_database, settings, app.state.lock)
     try:
         ledger = await open_ledger(database, settings)
-        app.state.database, app.state.ledger = database, ledger
+        app.state.database, app.state.ledger, app.state.trial = database, ledger, Trial(database)
         app.state.keys, app.state.rates = Keys(database, settings.admin_key), Rates(settings.max_rate)
         app.state.versions = Versions(database, settings.loaded_versions)
         app.state.steps = Steps(ledger, app.state.versions, database, settings.session_ttl, settings.max_open_sessions, settings.retention)

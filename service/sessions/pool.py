@@ -41,11 +41,12 @@ class Pool:
         return None if row is None else row[0]
 
     async def fetchrow(self, sql: str, *values: Any) -> Any:
-        """The first row, or None. UniqueViolationError is the caller's; a database that is away or fails is DatabaseAway."""
+        """The first row, or None. A rule of the tables that was broken is the caller's, as is a wrong statement: the same would happen
+        again. A database that is away or fails is DatabaseAway."""
         db = await self._take()
         try:
             return await db.fetchrow(sql, *values)
-        except (asyncpg.UniqueViolationError, asyncpg.SyntaxOrAccessError, asyncpg.DataError):
+        except (asyncpg.IntegrityConstraintViolationError, asyncpg.SyntaxOrAccessError, asyncpg.DataError):
             raise
         except AWAY as error:
             raise DatabaseAway() from error

@@ -65,6 +65,8 @@ SELECT $1, g.feature, g.position, g.status, g.value, 0, false, 'known', $12
 FROM unnest($17::text[], $18::int[], $19::text[], $20::json[]) AS g(feature, position, status, value)
 """
 
+KEY_TAKEN = "pk_idempotency_keys"
+
 OPENED_WITH = "SELECT session_id, body_sha256 FROM idempotency_keys WHERE owner = $1 AND route = $2 AND key = $3"
 
 
@@ -87,7 +89,9 @@ class PostgresLedger:
         try:
             await self.pool.fetchrow(OPEN, *_opening(session, key))
             return True
-        except asyncpg.UniqueViolationError:  # after waiting for a twin in flight to commit
+        except asyncpg.UniqueViolationError as error:  # after waiting for a twin in flight to commit
+            if error.constraint_name != KEY_TAKEN:
+                raise
             return False
 
     async def opened_with(self, owner: str, key: str) -> tuple[UUID, str] | None:

@@ -47,7 +47,7 @@ OPENED_WITH = "SELECT session_id, body_sha256 FROM idempotency_keys WHERE owner 
 
 class SqliteLedger:
     def __init__(self, database: SqliteDatabase) -> None:
-        self.writer = database.writer
+        self.writer, self.files = database.writer, database.files
         # Read on the event loop: one row by its key takes less than a hop to a thread and back, and readers of a WAL never wait.
         self.reader = database.reader()
 
@@ -66,6 +66,7 @@ class SqliteLedger:
         return await self.writer.arun(lambda db: _append(db, before, after), PATIENCE)
 
     async def ping(self) -> None:
+        self.files.check()
         self._fetch("SELECT 1", ())
 
     def connections(self) -> dict[str, int]:
@@ -77,7 +78,7 @@ class SqliteLedger:
     def _fetch(self, sql: str, values: tuple[Any, ...]) -> Any:
         try:
             return self.reader.execute(sql, values).fetchone()
-        except sqlite3.OperationalError as error:
+        except sqlite3.DatabaseError as error:
             raise DatabaseAway() from error
 
 
