@@ -13,6 +13,7 @@ from service.keyform import digest, new_key
 from service.registry.versions import NAME
 from service.store import audit, keys
 from service.store.audit import Actor
+from service.store.clock import clock
 from service.store.db import Database
 from service.store.ids import new_id
 from service.store.tables import iso, now
@@ -29,10 +30,6 @@ class Key:
     id: UUID
     owner: str
     role: Role
-    expires_at: datetime | None
-
-    def expired(self) -> bool:
-        return self.expires_at is not None and self.expires_at <= now()
 
 
 def create(database: Database, actor: Actor, owner: str, role: Role, expires_at: datetime | None = None) -> dict[str, Any]:
@@ -41,13 +38,13 @@ def create(database: Database, actor: Actor, owner: str, role: Role, expires_at:
         raise InvalidRequest("owner: expected 1 to 64 lower case letters, digits, dots, dashes and underscores", pattern=NAME)
     if role not in ROLES:
         raise InvalidRequest(f"role: expected {' or '.join(ROLES)}")
-    if expires_at is not None and expires_at <= now():
-        raise InvalidRequest("expires_at: expected a time to come")
     key, id = new_key(), new_id()
     row = {"id": id, "sha256": digest(key), "owner": owner, "role": role, "created_at": now(), "expires_at": expires_at}
 
     def insert(db: Connection) -> None:
         _begin(db, actor)
+        if expires_at is not None and expires_at <= clock(db):
+            raise InvalidRequest("expires_at: expected a time to come")
         if role != "admin" and actor.key_id is None and not keys.any_admin(db):
             raise Conflict("The first key must be an admin key: with a client key alone nobody could make or revoke another.")
         keys.insert_key(db, row)

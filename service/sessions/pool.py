@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Awaitable, Callable
 from typing import Any
 from urllib.parse import urlencode
 
@@ -43,9 +44,16 @@ class Pool:
     async def fetchrow(self, sql: str, *values: Any) -> Any:
         """The first row, or None. A rule of the tables that was broken is the caller's, as is a wrong statement: the same would happen
         again. A database that is away or fails is DatabaseAway."""
+        return await self._run(asyncpg.Connection.fetchrow, sql, values)
+
+    async def fetch(self, sql: str, *values: Any) -> list[Any]:
+        """All rows, likewise."""
+        return list(await self._run(asyncpg.Connection.fetch, sql, values))
+
+    async def _run(self, how: Callable[..., Awaitable[Any]], sql: str, values: tuple[Any, ...]) -> Any:
         db = await self._take()
         try:
-            return await db.fetchrow(sql, *values)
+            return await how(db, sql, *values)
         except (asyncpg.IntegrityConstraintViolationError, asyncpg.SyntaxOrAccessError, asyncpg.DataError):
             raise
         except AWAY as error:

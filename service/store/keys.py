@@ -6,6 +6,7 @@ from uuid import UUID
 
 from sqlalchemy import Connection, exists, insert, or_, select, text, update
 
+from service.store.clock import clock
 from service.store.tables import keys, now
 
 
@@ -32,7 +33,7 @@ def any_key(db: Connection) -> bool:
 
 def any_admin(db: Connection) -> bool:
     """Whether there is an admin key that counts now."""
-    lasting = or_(keys.c.expires_at.is_(None), keys.c.expires_at > now())
+    lasting = or_(keys.c.expires_at.is_(None), keys.c.expires_at > clock(db))
     return bool(db.execute(select(exists().where(keys.c.role == "admin", keys.c.revoked_at.is_(None), lasting))).scalar())
 
 

@@ -23,6 +23,7 @@ from service.errors import Busy, DatasetNotFound, JobNotFound, JobOver, KeyReuse
 from service.registry import versions as registry
 from service.store import audit, datasets, jobs
 from service.store.audit import Actor
+from service.store.clock import clock
 from service.store.db import Database
 from service.store.ids import new_id
 from service.store.tables import now
@@ -113,7 +114,7 @@ def claim(database: Database, lease: float) -> Claim | None:
     """The oldest job that waits, or whose worker has not been heard of for the time of its lease; None where there is none."""
 
     def take(db: Connection) -> Claim | bool:
-        at = jobs.clock(db)
+        at = clock(db)
         row = jobs.next_claimable(db, at)
         if row is None:
             return False
@@ -135,7 +136,7 @@ def renew(database: Database, claim: Claim, lease: float, progress: Mapping[str,
     """Hold the job for longer, and tell how far it is; `news` makes an event of it. LeaseLost where it is no longer this worker's."""
 
     def hold(db: Connection) -> None:
-        until = jobs.clock(db) + timedelta(seconds=lease)
+        until = clock(db) + timedelta(seconds=lease)
         _mine(jobs.change(db, claim.job.id, {"lease_until": until, "progress": dict(progress)}, claim.token))
         if news:
             jobs.add_event(db, claim.job.id, "progress", progress)
