@@ -6,7 +6,7 @@ import logging
 import signal
 import threading
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from importlib.metadata import version
 from types import FrameType
 
@@ -19,10 +19,12 @@ from service.logs import RequestLines
 from service.owners.lookup import Keys
 from service.owners.rates import Rates
 from service.registry.cache import Versions
+from service.sessions.clock import keep_right
 from service.sessions.opening import open_ledger
 from service.sessions.steps import Steps, sweep_forever
 from service.store.db import Database, open_database
 from service.store.lock import FileLock
+from service.store.trying import Trial
 from service.training.jobs import release_all
 from service.training.supervising import Supervisor
 from service.warming import Warming
@@ -61,25 +63,26 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     database = await asyncio.to_thread(open_database, settings, app.state.lock)
     try:
         ledger = await open_ledger(database, settings)
-        app.state.database, app.state.ledger = database, ledger
+        app.state.database, app.state.ledger, app.state.trial = database, ledger, Trial(database)
         app.state.keys, app.state.rates = Keys(database, settings.admin_key), Rates(settings.max_rate)
         app.state.versions = Versions(database, settings.loaded_versions)
         app.state.steps = Steps(ledger, app.state.versions, database, settings.session_ttl, settings.max_open_sessions, settings.retention)
         gc.collect()
         gc.set_threshold(10_000, 20, 50)  # a step makes hundreds of objects and no cycles
         gc.freeze()  # compiled kernels and routes live for ever: a full collection over them stopped every request for 70 ms
-        app.state.steps.failed = _sweep_failed
+        app.state.steps.failed = _expiring_failed
         _drain_before_stopping(app, settings.drain)
-        sweep = asyncio.create_task(sweep_forever(app.state.steps, settings.sweep_every, _sweep_failed))
+        beside = [sweep_forever(app.state.steps, settings.sweep_every, _sweep_failed), keep_right(ledger.ping)]
+        tasks = [asyncio.create_task(work) for work in beside]
         training = Training(database, settings) if settings.sqlite_file else None
         try:
             yield
         finally:
             if training is not None:
                 await asyncio.to_thread(training.end)
-            sweep.cancel()
-            with suppress(asyncio.CancelledError):
-                await sweep
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
             await ledger.close()
             app.state.lines.flush()
     finally:
@@ -98,6 +101,11 @@ class Training:
     def end(self) -> None:
         self.supervisor.stop.set()
         self.thread.join()
+
+
+def _expiring_failed(error: Exception, version: str) -> None:
+    kind = type(error).__qualname__
+    log.warning("a session on %s whose time is up could not be ended and will be tried again: %s", version, kind)
 
 
 def _sweep_failed(error: Exception) -> None:

@@ -6,9 +6,11 @@ import sys
 import warnings
 from collections.abc import Callable, Sequence
 from importlib.metadata import version
+from typing import NoReturn
 
 from models.kernels.compiling import before_compiling
 from models.learners import LEARNERS
+from service.address import without_secrets
 from service.errors import Problem
 from service.interview import ask
 from service.local import predict, show, train
@@ -38,8 +40,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 130
 
 
+class Parser(argparse.ArgumentParser):
+    """Says what is wrong with a command without repeating a password or a key that stands in it."""
+
+    def error(self, message: str) -> NoReturn:
+        super().error(without_secrets(message))
+
+
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="frugal", description="Predict from as few paid facts as possible.")
+    parser = Parser(prog="frugal", description="Predict from as few paid facts as possible.")
     parser.add_argument("--version", action="version", version=f"frugal {version('frugal')}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     _train_options(commands.add_parser("train", help="grow a model from a table of past cases and a price list"))

@@ -5,14 +5,14 @@ import ipaddress
 import os
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
-from urllib.parse import parse_qsl, unquote, urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
+from service.address import Address, read_password
 from service.expecting import expected
 from service.keyform import well_formed
 
@@ -40,10 +40,13 @@ PLACEHOLDERS |= {"tobechanged", "yourpassword", "yourpasswordhere", "xxx"}
 class Settings(BaseModel):
     """Every setting with its default and, in `description`, its line of the README's table."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)  # a database's address has a password in it
 
     database: str = Field(
         "sqlite:///var/frugal.db", description="where state is kept: sqlite:///FILE or postgresql://USER:PASSWORD@HOST/NAME"
+    )
+    database_password_file: Path | None = Field(
+        None, description="File with the PostgreSQL password, in place of one in `FRUGAL_DATABASE`; read for every new connection."
     )
     host: str = Field("127.0.0.1", description="address to listen on")
     port: int = Field(8000, ge=0, le=65535, description="port to listen on; 0 takes a free one")
@@ -83,8 +86,24 @@ class Settings(BaseModel):
         if url.startswith("sqlite:///") and url.removeprefix("sqlite:///") in ("", ":memory:"):
             raise ValueError("a database in memory is lost with its process: name a file")
         if not url.startswith("sqlite:///"):
-            check_password(url)
+            address = Address.read(url)
+            check_password(address, address.password)
         return url
+
+    @field_validator("database_password_file")
+    @classmethod
+    def _one_password(cls, file: Path | None, info: ValidationInfo) -> Path | None:
+        url = info.data.get("database", "sqlite:///")
+        if file is None or url.startswith("sqlite:///"):
+            return file
+        address = Address.read(url)
+        if address.password is not None:
+            raise ValueError("FRUGAL_DATABASE has a password too: leave one of them out")
+        try:
+            check_password(address, read_password(file))
+        except OSError as error:
+            raise ValueError(f"{file}: {error.strerror}" if error.strerror else str(error)) from None
+        return file
 
     @field_validator("admin_key")
     @classmethod
@@ -98,22 +117,25 @@ class Settings(BaseModel):
         return Path(self.database.removeprefix("sqlite:///")) if self.database.startswith("sqlite:///") else None
 
     @property
+    def address(self) -> Address:
+        """Where the PostgreSQL database is."""
+        return Address.read(self.database, self.database_password_file)
+
+    @property
     def shown_database(self) -> str:
         """The database without its password."""
-        parts = urlsplit(self.database)
-        shown = self.database.replace(f":{parts.password}@", ":***@") if parts.password else self.database
-        return re.sub(r"(password=)[^&]*", r"\1***", shown)
+        return self.database if self.sqlite_file else self.address.shown
+
+    def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
+        for name, value in super().__repr_args__():
+            yield name, self.shown_database if name == "database" else value
 
 
-def check_password(url: str) -> None:
+def check_password(address: Address, password: str | None) -> None:
     """Refuse a password that everybody knows, for a database that others can reach; none at all may be a certificate's or a file's work."""
-    parts = urlsplit(url)
-    query = dict(parse_qsl(parts.query, keep_blank_values=True))
-    host = parts.hostname or query.get("host") or "localhost"
-    password = query.get("password", parts.password)
-    if password is None or host.startswith(("/", "%2f")) or is_loopback(host):
+    if password is None or all(host.startswith("/") or is_loopback(host) for host in address.hosts):
         return
-    letters = re.sub(r"[^a-z0-9]", "", unquote(password).lower())
+    letters = re.sub(r"[^a-z0-9]", "", password.lower())
     if not letters or letters.rstrip("0123456789") in PLACEHOLDERS:
         raise ValueError("the password is a placeholder: set a random one, on the database too; for docker compose, `make env` makes one")
 

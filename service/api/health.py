@@ -25,7 +25,7 @@ async def livez() -> Response:
 
 @router.get("/readyz", responses=documented(NotReady))
 async def readyz(request: Request, database: TheDatabase) -> Response:
-    """The database answers, its tables are those of this release, and the kernels are compiled."""
+    """The database answers and can be written, its tables are those of this release, and the kernels are compiled."""
     checks = {"database": "ok", "migrations": "ok", "kernels": "ok" if request.app.state.warm else "compiling"}
     if request.app.state.stopping:
         checks["process"] = "stopping"
@@ -33,6 +33,8 @@ async def readyz(request: Request, database: TheDatabase) -> Response:
         await request.app.state.ledger.ping()
         if not await in_thread(at_head, database):
             checks["migrations"] = "not at head: run frugal migrate"
+        elif await request.app.state.trial.problem() is not None:
+            checks["database"] = "cannot be written"
     except Problem as problem:
         checks["database"] = problem.slug
         checks["migrations"] = "unknown"

@@ -1,17 +1,15 @@
 """Publish, alias, retire, describe: what can be done with versions. Plain and synchronous."""
 
 import re
-from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 from uuid import UUID
 
 from sqlalchemy import Connection
-from sqlalchemy.exc import IntegrityError
 
 from models import Ensemble, load
 from models.costs import shown
 from models.tensors import BadArchive
-from service.errors import BadArchiveSent, Busy, InvalidRequest, ModelNotFound
+from service.errors import BadArchiveSent, InvalidRequest, ModelNotFound
 from service.registry.describing import describe
 from service.store import archives, audit, versions
 from service.store.audit import Actor
@@ -21,8 +19,6 @@ from service.store.tables import iso
 NAME = r"[a-z0-9][a-z0-9._-]{0,63}"
 REFERENCE = re.compile(rf"(?P<name>{NAME})(?:@(?P<alias>{NAME})|:(?P<number>[1-9][0-9]{{0,8}}))?")
 REFERENCE_WORDS = "expected name, name@alias or name:version, in lower case letters, digits, dots, dashes and underscores"
-ATTEMPTS = 20
-T = TypeVar("T")
 
 
 def publish(database: Database, name: str, data: bytes, actor: Actor, alias: str | None = None) -> dict[str, Any]:
@@ -34,18 +30,8 @@ def publish(database: Database, name: str, data: bytes, actor: Actor, alias: str
         raise BadArchiveSent(f"{error}") from None
     about = describe(ensemble)
     archive_id = archives.stage(database, data)
-    number = numbered(database, name, lambda db: insert(db, name, archive_id, about, actor, alias))
+    number = database.write(lambda db: insert(db, name, archive_id, about, actor, alias))
     return version(database, name, number)
-
-
-def numbered(database: Database, name: str, work: Callable[[Connection], T]) -> T:
-    """Work that inserts a version of a name, done again where a twin took the number."""
-    for _ in range(ATTEMPTS):
-        try:
-            return database.write(work)
-        except IntegrityError:
-            continue
-    raise Busy(f"Too many versions of {name} are being published at once: try again.")
 
 
 def insert(db: Connection, name: str, archive_id: UUID, about: dict[str, Any], actor: Actor, alias: str | None) -> int:

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Awaitable, Callable
 from typing import Any
+from urllib.parse import urlencode
 
 import asyncpg
 
+from service.address import Address
 from service.errors import Busy, DatabaseAway
 from service.store.db import PATIENCE
 
@@ -23,8 +26,8 @@ SLOWEST = 10  # seconds that a statement may take
 class Pool:
     """At most `size` connections. Those that break are replaced when they are next wanted."""
 
-    def __init__(self, url: str, size: int) -> None:
-        self.url, self.size = url, size
+    def __init__(self, address: Address, size: int) -> None:
+        self.address, self.size = address, size
         self.made = 0  # connections lent or idle
         self._idle: list[Any] = []
         self._waiting: deque[asyncio.Future[Any]] = deque()
@@ -39,11 +42,19 @@ class Pool:
         return None if row is None else row[0]
 
     async def fetchrow(self, sql: str, *values: Any) -> Any:
-        """The first row, or None. UniqueViolationError is the caller's; a database that is away or fails is DatabaseAway."""
+        """The first row, or None. A rule of the tables that was broken is the caller's, as is a wrong statement: the same would happen
+        again. A database that is away or fails is DatabaseAway."""
+        return await self._run(asyncpg.Connection.fetchrow, sql, values)
+
+    async def fetch(self, sql: str, *values: Any) -> list[Any]:
+        """All rows, likewise."""
+        return list(await self._run(asyncpg.Connection.fetch, sql, values))
+
+    async def _run(self, how: Callable[..., Awaitable[Any]], sql: str, values: tuple[Any, ...]) -> Any:
         db = await self._take()
         try:
-            return await db.fetchrow(sql, *values)
-        except (asyncpg.UniqueViolationError, asyncpg.SyntaxOrAccessError, asyncpg.DataError):
+            return await how(db, sql, *values)
+        except (asyncpg.IntegrityConstraintViolationError, asyncpg.SyntaxOrAccessError, asyncpg.DataError):
             raise
         except AWAY as error:
             raise DatabaseAway() from error
@@ -72,8 +83,7 @@ class Pool:
     async def _connect(self) -> Any:
         """A new connection, in a place that is counted already."""
         try:
-            settings = {"application_name": "frugal"}
-            return await asyncpg.connect(self.url, timeout=PATIENCE, command_timeout=SLOWEST, server_settings=settings)
+            return await asyncpg.connect(**_parts(self.address), timeout=PATIENCE, command_timeout=SLOWEST)
         except BaseException as error:
             self._gone()
             if isinstance(error, AWAY):
@@ -112,6 +122,18 @@ class Pool:
                 turn.set_result(db)
                 return True
         return False
+
+
+def _parts(address: Address) -> dict[str, Any]:
+    """An address as asyncpg takes it: in parts, but for what it knows from a URL only."""
+    return {
+        "dsn": "postgresql://?" + urlencode({"application_name": "frugal", **address.options}),
+        "host": list(address.hosts),
+        "port": address.port,
+        "user": address.user,
+        "password": address.secret(),
+        "database": address.name,
+    }
 
 
 def _give_up(turn: asyncio.Future[Any]) -> None:

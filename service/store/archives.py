@@ -1,19 +1,18 @@
 """Archives: the bytes of versions and data sets, in chunks, so that no statement carries more than 1 MiB."""
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from datetime import timedelta
 from itertools import islice
-from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Connection, Table, delete, select, text, update
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy import ColumnElement, Connection, delete, select, text, update
 
 from service.errors import Problem
 from service.store.db import Database
 from service.store.ids import new_id
+from service.store.inserting import insert_new
 from service.store.tables import archive_chunks, archives, datasets, now, versions
 
 CHUNK = 1 << 20
@@ -56,9 +55,9 @@ class Staging:
             if db.dialect.name == "postgresql":  # the commit of what points here syncs all that came before it
                 db.execute(text("SET LOCAL synchronous_commit TO OFF"))
             if not self._position:
-                _insert_new(db, archives, {"id": self.id, "sha256": "", "size": 0, "created_at": now()})
+                insert_new(db, archives, {"id": self.id, "sha256": "", "size": 0, "created_at": now()})
             for position, chunk in enumerate(chunks, self._position):
-                _insert_new(db, archive_chunks, {"archive_id": self.id, "position": position, "bytes": chunk})
+                insert_new(db, archive_chunks, {"archive_id": self.id, "position": position, "bytes": chunk})
 
         self.database.write(write)
         for chunk in chunks:
@@ -74,11 +73,6 @@ class Staging:
     def drop(self) -> None:
         """Take it back, unless something points to it."""
         self.database.write(lambda db: db.execute(delete(archives).where(archives.c.id == self.id, *_unused())))
-
-
-def _insert_new(db: Connection, table: Table, row: Mapping[str, Any]) -> None:
-    into = postgresql.insert(table) if db.dialect.name == "postgresql" else sqlite.insert(table)
-    db.execute(into.values(**row).on_conflict_do_nothing())
 
 
 def fetch(db: Connection, id: UUID) -> bytes:

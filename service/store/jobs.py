@@ -4,32 +4,28 @@ Leases end by the database's clock, so that workers on several machines agree.
 """
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, and_, func, insert, or_, select, update
+from sqlalchemy import Connection, and_, insert, or_, select, update
 
+from service.store.clock import clock
+from service.store.inserting import insert_new
 from service.store.tables import idempotency_keys, job_events, jobs, now
 
 ROUTE = "POST /v1/admin/training-jobs"  # the route that an Idempotency-Key of a job belongs to
 ACTIVE = ("queued", "running")
 
 
-def clock(db: Connection) -> datetime:
-    """The database's own time; an SQLite file's is its one process's."""
-    return db.execute(select(func.clock_timestamp())).scalar_one() if db.dialect.name == "postgresql" else now()
-
-
 def insert_job(db: Connection, row: Mapping[str, Any]) -> None:
-    """IntegrityError where its data set is gone."""
     db.execute(insert(jobs).values(**row))
 
 
-def insert_key(db: Connection, owner: str, key: str, body_sha256: str, job_id: UUID) -> None:
-    """IntegrityError where the key is taken, after waiting for a twin in flight."""
-    row = {"owner": owner, "route": ROUTE, "key": key, "body_sha256": body_sha256, "job_id": job_id, "created_at": now()}
-    db.execute(insert(idempotency_keys).values(**row))
+def insert_key(db: Connection, owner: str, key: str, body_sha256: str, job_id: UUID) -> bool:
+    """False where the key is taken, after waiting for a twin in flight."""
+    row = {"owner": owner, "route": ROUTE, "key": key, "body_sha256": body_sha256, "job_id": job_id, "created_at": clock(db)}
+    return insert_new(db, idempotency_keys, row)
 
 
 def keyed(db: Connection, owner: str, key: str) -> Any:
@@ -86,4 +82,4 @@ def events_after(db: Connection, id: UUID, number: int, limit: int) -> list[Any]
 
 def lapse_all(db: Connection) -> None:
     """Every running job may be claimed again from now on."""
-    db.execute(update(jobs).where(jobs.c.status == "running").values(lease_until=now()))
+    db.execute(update(jobs).where(jobs.c.status == "running").values(lease_until=clock(db) - timedelta(seconds=1)))

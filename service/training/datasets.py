@@ -7,7 +7,6 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Connection
-from sqlalchemy.exc import IntegrityError
 
 from service.errors import DatasetExists, DatasetInUse, DatasetNotFound
 from service.reading import Column, Columns, pack
@@ -38,27 +37,29 @@ def store(database: Database, actor: Actor, name: str, table: Columns, sent: int
         "created_at": now(),
     }
 
-    def insert(db: Connection) -> None:
-        datasets.insert_dataset(db, row)
+    def insert(db: Connection) -> tuple[Any, bool]:
+        """The data set that has the name now, and whether it is this one."""
+        while not datasets.insert_dataset(db, row):
+            if twin := datasets.by_name(db, name):  # else it was deleted meanwhile
+                return twin, False
         audit.record(db, actor, "dataset.store", name, {"rows": len(table), "columns": len(table.columns)})
+        return datasets.by_name(db, name), True
 
-    try:
-        database.write(insert)
-        return describe(database, name), False
-    except IntegrityError:
-        twin = database.write(lambda db: _twin(db, name, archive_id))
-    if twin is None:
+    found, new = database.write(insert)
+    if new:
+        return shown(found), False
+    if found.sha256 != database.write(lambda db: _taken_back(db, archive_id)):
         raise DatasetExists(f"There is another data set called {name}: choose another name, or delete that one first.")
-    if costs is not None and twin.costs != priced:
+    if costs is not None and found.costs != priced:
         raise DatasetExists(f"This table is stored as {name} with other costs: change those with PUT /v1/admin/datasets/{name}/costs.")
-    return shown(twin), True
+    return shown(found), True
 
 
-def _twin(db: Connection, name: str, archive_id: UUID) -> Any:
-    """The data set of this name, if its columns are those that were staged; what was staged goes."""
-    row, sent = datasets.by_name(db, name), archives.sha256_of(db, archive_id)
+def _taken_back(db: Connection, archive_id: UUID) -> str:
+    """Drop what was staged; its check sum tells whether it was the same table."""
+    sent = archives.sha256_of(db, archive_id)
     archives.drop(db, archive_id)
-    return row if row is not None and row.sha256 == sent else None
+    return sent
 
 
 def describe(database: Database, name: str) -> dict[str, Any]:
@@ -77,10 +78,10 @@ def set_costs(database: Database, actor: Actor, name: str, costs: Costs) -> dict
     """Other prices for the jobs that come; those that are submitted keep theirs."""
 
     def change(db: Connection) -> dict[str, Any]:
-        row = datasets.by_name(db, name)
+        row = datasets.locked(db, name)
         if row is None:
             raise DatasetNotFound()
-        datasets.set_costs(db, name, checked_costs(costs, [column["name"] for column in row.columns]))
+        datasets.set_costs(db, row.id, checked_costs(costs, [column["name"] for column in row.columns]))
         audit.record(db, actor, "dataset.price", name, {"features": len(costs)})
         return shown(datasets.by_name(db, name))
 
@@ -89,14 +90,15 @@ def set_costs(database: Database, actor: Actor, name: str, costs: Costs) -> dict
 
 def delete(database: Database, actor: Actor, name: str) -> None:
     def drop(db: Connection) -> None:
-        if not datasets.drop(db, name):
+        row = datasets.locked(db, name)
+        if row is None:
             raise DatasetNotFound()
+        if datasets.in_use(db, row.id):
+            raise DatasetInUse("A job that is queued or running needs this data set: wait for it, or cancel it first.")
+        datasets.drop(db, row)
         audit.record(db, actor, "dataset.delete", name, {})
 
-    try:
-        database.write(drop)
-    except IntegrityError:
-        raise DatasetInUse("A job that is queued or running needs this data set: wait for it, or cancel it first.") from None
+    database.write(drop)
 
 
 def describe_column(column: Column) -> dict[str, Any]:

@@ -11,18 +11,19 @@ A cancelled job has no token any more: its worker learns that at its next beat, 
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
 from sqlalchemy import Connection
-from sqlalchemy.exc import IntegrityError
 
-from service.errors import DatasetNotFound, JobNotFound, JobOver, KeyReused
+from service.errors import Busy, DatasetNotFound, JobNotFound, JobOver, KeyReused
 from service.registry import versions as registry
 from service.store import audit, datasets, jobs
 from service.store.audit import Actor
+from service.store.clock import clock
 from service.store.db import Database
 from service.store.ids import new_id
 from service.store.tables import now
@@ -30,6 +31,7 @@ from service.training.judging import judged
 from service.training.spec import Spec
 
 ATTEMPTS = 3
+SUBMITTING = 3  # looks at what an Idempotency-Key began, and tries to begin it
 Keyed = tuple[str, str]  # an Idempotency-Key, and the SHA-256 of the body it came with
 OVER: dict[str, Any] = {"lease_token": None, "lease_until": None, "dataset_id": None}
 WAITING: dict[str, Any] = {"status": "queued", "lease_token": None, "lease_until": None}
@@ -53,14 +55,16 @@ class LeaseLost(Exception):  # noqa: N818 - it is news, not an error
 
 def submit(database: Database, actor: Actor, asked: Spec, keyed: Keyed | None = None) -> tuple[Any, bool]:
     """Queue a job that is judged against its data set; or the job that this key submitted before, and True."""
-    for _ in range(2):
+    for _ in range(SUBMITTING):
         if keyed is not None and (earlier := database.read(lambda db: _submitted(db, actor, keyed))):
             return earlier, True
-        try:
+        with suppress(_KeyTaken):
             return database.write(lambda db: _insert(db, actor, asked, keyed)), False
-        except IntegrityError:
-            continue  # a twin took the key, or the data set has gone
-    raise DatasetNotFound()
+    raise Busy("This Idempotency-Key is being used by others at this moment: send the same request again.")
+
+
+class _KeyTaken(Exception):  # noqa: N818 - it is news, not an error
+    """A twin submitted its job first: nothing of this one stays."""
 
 
 def _submitted(db: Connection, actor: Actor, keyed: Keyed) -> Any:
@@ -73,7 +77,7 @@ def _submitted(db: Connection, actor: Actor, keyed: Keyed) -> Any:
 
 
 def _insert(db: Connection, actor: Actor, asked: Spec, keyed: Keyed | None) -> Any:
-    dataset = datasets.by_name(db, asked.dataset) if re.fullmatch(registry.NAME, asked.dataset) else None
+    dataset = datasets.kept(db, asked.dataset) if re.fullmatch(registry.NAME, asked.dataset) else None
     if dataset is None:
         raise DatasetNotFound()
     spec, id, at = judged(asked, dataset.columns, dataset.rows, dataset.costs), new_id(), now()
@@ -92,8 +96,8 @@ def _insert(db: Connection, actor: Actor, asked: Spec, keyed: Keyed | None) -> A
             "updated_at": at,
         },
     )
-    if keyed is not None:
-        jobs.insert_key(db, actor.owner, *keyed, id)
+    if keyed is not None and not jobs.insert_key(db, actor.owner, *keyed, id):
+        raise _KeyTaken()
     jobs.add_event(db, id, "queued", {})
     audit.record(db, actor, "job.submit", str(id), {"dataset": spec.dataset, "learner": spec.learner})
     return jobs.one(db, id)
@@ -110,7 +114,7 @@ def claim(database: Database, lease: float) -> Claim | None:
     """The oldest job that waits, or whose worker has not been heard of for the time of its lease; None where there is none."""
 
     def take(db: Connection) -> Claim | bool:
-        at = jobs.clock(db)
+        at = clock(db)
         row = jobs.next_claimable(db, at)
         if row is None:
             return False
@@ -132,7 +136,7 @@ def renew(database: Database, claim: Claim, lease: float, progress: Mapping[str,
     """Hold the job for longer, and tell how far it is; `news` makes an event of it. LeaseLost where it is no longer this worker's."""
 
     def hold(db: Connection) -> None:
-        until = jobs.clock(db) + timedelta(seconds=lease)
+        until = clock(db) + timedelta(seconds=lease)
         _mine(jobs.change(db, claim.job.id, {"lease_until": until, "progress": dict(progress)}, claim.token))
         if news:
             jobs.add_event(db, claim.job.id, "progress", progress)
@@ -160,7 +164,7 @@ def finish(database: Database, claim: Claim, archive_id: UUID, about: dict[str, 
         jobs.add_event(db, claim.job.id, "done", {**progress, "model": result["model"]})
         return f"{name}:{number}"
 
-    return registry.numbered(database, name, publish)
+    return database.write(publish)
 
 
 def fail(database: Database, claim: Claim, detail: str) -> None:

@@ -97,7 +97,7 @@ def test_every_variable_that_is_written_down_is_one_that_is_read(file: str) -> N
 
 def test_the_password_is_not_shown() -> None:
     assert Settings(database="postgresql://u:s3cr3t@h/d").shown_database == "postgresql://u:***@h/d"
-    assert Settings(database="postgresql://h/d?password=s3cr3t&x=1").shown_database == "postgresql://h/d?password=***&x=1"
+    assert Settings(database="postgresql://h/d?password=s3cr3t&sslmode=require").shown_database == "postgresql://:***@h/d?sslmode=require"
     assert Settings(database="sqlite:///var/x.db").sqlite_file == Path("var/x.db")
 
 

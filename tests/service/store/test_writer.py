@@ -22,7 +22,7 @@ def writer(tmp_path: Path):
         connection.execute("CREATE TABLE IF NOT EXISTS t (n INTEGER PRIMARY KEY)")
         return connection
 
-    writer = Writer(connect)
+    writer = Writer(connect())
     yield writer
     writer.close()
 
