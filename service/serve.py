@@ -11,6 +11,7 @@ from fastapi import FastAPI
 from models.warm import warm_up
 from service.app import create
 from service.config import Settings, from_environment, is_loopback, to_environment
+from service.connections import Guarded, open_files
 from service.example import curl_lines
 from service.logs import configuration
 from service.metrics import share_between_processes, stop_sharing
@@ -36,12 +37,15 @@ def serve(options: argparse.Namespace) -> str:
 
 
 def run(settings: Settings, app: FastAPI | str) -> None:
+    open_files(settings.max_connections)
     uvicorn.run(
         app,
         factory=isinstance(app, str),
         host=settings.host,
         port=settings.port,
         workers=settings.workers,
+        http=Guarded,
+        ws="none",
         access_log=False,
         server_header=False,
         proxy_headers=False,

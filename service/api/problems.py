@@ -23,6 +23,7 @@ from service.errors import (
 )
 
 PREFIX = "urn:frugal:problem:"
+CONTENT_TYPE = "application/problem+json"
 log = logging.getLogger("frugal")
 
 
@@ -33,26 +34,31 @@ def install(app: FastAPI) -> None:
 
 
 def respond(problem: Problem, request: Request, headers: Mapping[str, str] | None = None) -> Response:
-    body: dict[str, Any] = problem.more | {
-        "type": PREFIX + problem.slug,
-        "title": problem.title,
-        "status": problem.status,
-        "detail": problem.detail,
-        "request_id": request.scope.get("request_id"),
-    }
     given = dict(headers or {})
     if problem.status == 401:
         given["WWW-Authenticate"] = 'Bearer realm="frugal"'
     if problem.retry_after is not None:
         given["Retry-After"] = str(problem.retry_after)
-    return Response(json.dumps(body), problem.status, given, media_type="application/problem+json")
+    body = json.dumps(members(problem, request.scope.get("request_id")))
+    return Response(body, problem.status, given, media_type=CONTENT_TYPE)
+
+
+def members(problem: Problem, request_id: str | None) -> dict[str, Any]:
+    """What a problem says, as JSON has it."""
+    return problem.more | {
+        "type": PREFIX + problem.slug,
+        "title": problem.title,
+        "status": problem.status,
+        "detail": problem.detail,
+        "request_id": request_id,
+    }
 
 
 def documented(*problems: type[Problem]) -> dict[int | str, dict[str, Any]]:
     """The `responses=` of a route that can give these."""
     found: dict[int | str, dict[str, Any]] = {}
     for problem in problems:
-        entry = found.setdefault(problem.status, {"content": {"application/problem+json": {"schema": SCHEMA}}, "description": ""})
+        entry = found.setdefault(problem.status, {"content": {CONTENT_TYPE: {"schema": SCHEMA}}, "description": ""})
         entry["description"] = "; ".join(filter(None, [entry["description"], f"{problem.slug}: {problem.title}"]))
     return found
 
