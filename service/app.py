@@ -38,6 +38,7 @@ def create(settings: Settings | None = None, lock: FileLock | None = None) -> Fa
         summary="Prediction where every fact about a case costs money, time or pain.",
         lifespan=_lifespan,
         separate_input_output_schemas=False,
+        redirect_slashes=False,  # a redirect would lead wherever the Host header says
     )
     app.state.settings, app.state.lock = settings or from_environment(), lock
     app.state.lines = RequestLines()

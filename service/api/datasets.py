@@ -160,11 +160,12 @@ def check_kind(request: Request) -> None:
 
 
 def parse_costs(text: str, settings: Settings) -> Costs:
+    sent = parse(text.encode(), settings, settings.max_fields)
     try:
-        return COSTS.validate_python(parse(text.encode(), settings, settings.max_fields))
+        return COSTS.validate_python(sent)
     except ValidationError as error:
         faults = error.errors(include_url=False, include_input=False)
-        raise RequestValidationError([{**fault, "loc": ("query", "costs", *fault["loc"])} for fault in faults]) from None
+        raise RequestValidationError([{**fault, "loc": ("query", "costs", *fault["loc"])} for fault in faults], body=sent) from None
 
 
 async def read_table(request: Request, settings: Settings) -> tuple[Columns, int]:

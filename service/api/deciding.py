@@ -7,7 +7,7 @@ from fastapi import APIRouter, Response
 from pydantic import Field
 
 from models import Ensemble, Stop, acquire
-from models.schema import WrongValueError
+from models.schema import UnknownFeatureError, WrongValueError
 from service.api.access import Caller, TheVersions
 from service.api.problems import always, documented
 from service.api.reading import ClientRoute, LargeRoute
@@ -17,6 +17,7 @@ from service.api.showing import current_prediction, reply, shown_model, shown_mo
 from service.errors import AnswerConflict, ModelNotFound, WrongAnswer
 from service.registry.cache import Version
 from service.sessions.preview import preview
+from service.sessions.state import known_features
 
 router = APIRouter(prefix="/v1", tags=["decisions"], route_class=ClientRoute, responses=always())
 large = APIRouter(prefix="/v1", tags=["decisions"], route_class=LargeRoute, responses=always())
@@ -104,8 +105,8 @@ def _predicted(version: Version, rows: list[dict[str, Any]], budget: float | Non
     except WrongValueError as error:
         name = error.feature.name
         raise WrongAnswer(f"row {error.row}, {name!r}: expected {error.feature.expects()}.", feature=name, row=error.row) from None
-    except ValueError as error:
-        raise WrongAnswer(f"{error}.") from None
+    except UnknownFeatureError as error:
+        raise WrongAnswer(f"row {error.row}: {known_features(ensemble)}", row=error.row) from None
     found = acquire(ensemble, codes, budget, confidence=confidence)
     labels = [str(label) for label in ensemble.classes]
     names = ensemble.schema.names

@@ -72,11 +72,12 @@ class StepRoute(ClientRoute):
             raw = await read_body(request, request.app.state.settings.max_body)
             if raw:
                 check_json_type(request)
+            sent = await self.parsed(request, raw)
             try:
-                body = shape.validate_python(await self.parsed(request, raw))
+                body = shape.validate_python(sent)
             except ValidationError as error:
                 faults = [{**fault, "loc": ("body", *fault["loc"])} for fault in error.errors(include_url=False, include_input=False)]
-                raise RequestValidationError(faults) from None
+                raise RequestValidationError(faults, body=sent) from None
             reply: Response = await self.endpoint(request.path_params["id"], body, caller, request.app.state.steps)
             return reply
 

@@ -9,7 +9,6 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import IntegrityError
 
 from models import Ensemble, dump, load
-from models.costs import shown
 from models.tensors import BadArchive
 from service.errors import BadArchiveSent, Busy, InvalidRequest, ModelNotFound
 from service.registry.describing import describe
@@ -45,7 +44,7 @@ def numbered(database: Database, name: str, work: Callable[[Connection], T]) -> 
             return database.write(work)
         except IntegrityError:
             continue
-    raise Busy(f"Too many versions of {name} are being published at once: try again.")
+    raise Busy("Too many versions of this model are being published at once: try again.")
 
 
 def insert(db: Connection, name: str, archive_id: UUID, about: dict[str, Any], actor: Actor, alias: str | None) -> int:
@@ -67,7 +66,7 @@ def set_alias(database: Database, name: str, alias: str, number: int, actor: Act
 
     def move(db: Connection) -> None:
         if versions.archive_of(db, name, number) is None:
-            raise unknown(f"{name}:{number}")
+            raise unknown()
         versions.set_alias(db, name, alias, number)
         audit.record(db, actor, "alias.set", f"{name}@{alias}", {"version": number})
 
@@ -80,7 +79,7 @@ def drop_alias(database: Database, name: str, alias: str, actor: Actor) -> None:
 
     def drop(db: Connection) -> None:
         if not versions.drop_alias(db, name, alias):
-            raise unknown(f"{name}@{alias}")
+            raise unknown()
         audit.record(db, actor, "alias.drop", f"{name}@{alias}", {})
 
     database.write(drop)
@@ -92,7 +91,7 @@ def retire(database: Database, name: str, number: int, actor: Actor) -> dict[str
 
     def end(db: Connection) -> None:
         if not versions.retire(db, name, number):
-            raise unknown(f"{name}:{number}")
+            raise unknown()
         audit.record(db, actor, "version.retire", f"{name}:{number}", {})
 
     database.write(end)
@@ -114,7 +113,7 @@ def resolve(database: Database, reference: str) -> tuple[str, int]:
 
     found = database.read(find)
     if found is None:
-        raise unknown(reference)
+        raise unknown()
     return name, found
 
 
@@ -124,7 +123,7 @@ def read_ensemble(database: Database, name: str, number: int) -> Ensemble:
     def fetch(db: Connection) -> bytes:
         archive_id = versions.archive_of(db, name, number)
         if archive_id is None:
-            raise unknown(f"{name}:{number}")
+            raise unknown()
         return archives.fetch(db, archive_id)
 
     return load(database.read(fetch))
@@ -139,7 +138,7 @@ def version(database: Database, name: str, number: int) -> dict[str, Any]:
 
     row, aliases = database.read(find)
     if row is None:
-        raise unknown(f"{name}:{number}")
+        raise unknown()
     return {**_summary(row, aliases), **row.description}
 
 
@@ -148,7 +147,7 @@ def model(database: Database, name: str) -> dict[str, Any]:
     find_name(name)
     found = models_after(database, None, [name])
     if not found:
-        raise unknown(name)
+        raise unknown()
     return found[0]
 
 
@@ -177,11 +176,11 @@ def check_name(name: str, field: str = "name") -> None:
 def find_name(name: str) -> None:
     """What cannot be a name is not there, and not worth asking the database for."""
     if not re.fullmatch(NAME, name):
-        raise unknown(name)
+        raise unknown()
 
 
-def unknown(reference: str) -> ModelNotFound:
-    return ModelNotFound(f"There is no model {shown(reference)}: GET /v1/models lists what there is.")
+def unknown() -> ModelNotFound:
+    return ModelNotFound("There is no such model, alias or version: GET /v1/models lists what there is.")
 
 
 def _summary(row: Any, aliases: dict[str, int]) -> dict[str, Any]:

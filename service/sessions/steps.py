@@ -77,8 +77,9 @@ class Steps:
                 return earlier
             version = await self.versions.find(opening.model)
             session, standing = decided(self._new(owner, opening, version), version.ensemble)
-            await self._room.take(owner)
-            if await self.ledger.open(session, key):
+            async with self._room.taken(owner):
+                opened = await self.ledger.open(session, key)
+            if opened:
                 counting.opened(session)
                 return self._kept(_seen(session, version, standing))
         raise _busy()

@@ -3,6 +3,7 @@
 import re
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 
 import httpx
@@ -293,9 +294,32 @@ def test_an_owner_has_so_many_open_sessions(database_url: str) -> None:
         assert problem(told, 429, "too-many-sessions")["limit"] == 3
         assert told.headers["retry-after"] == "60"
         client.post(f"/v1/sessions/{ids[0]}/finish")
-        time.sleep(5.1)
         assert client.post("/v1/sessions", json={"model": "wide"}).status_code == 201
         problem(client.post("/v1/sessions", json={"model": "wide"}), 429, "too-many-sessions")
+
+
+def test_what_has_ended_or_was_deleted_makes_room_at_once(database_url: str) -> None:
+    settings = Settings(database=database_url, max_open_sessions=3)
+    with serving(settings) as client:
+        publish(client, "wide", wide(2))
+        for _ in range(6):  # nothing can be bought: over as soon as it is opened
+            assert client.post("/v1/sessions", json={"model": "wide", "budget": 0}).json()["status"] == "done"
+        for _ in range(4):
+            ids = [client.post("/v1/sessions", json={"model": "wide"}).json()["id"] for _ in range(3)]
+            problem(client.post("/v1/sessions", json={"model": "wide"}), 429, "too-many-sessions")
+            for id in ids:
+                assert client.delete(f"/v1/sessions/{id}").status_code == 204
+
+
+def test_openings_at_the_same_moment_pass_the_limit_by_none(database_url: str) -> None:
+    with serving(Settings(database=database_url, max_open_sessions=5)) as client, ThreadPoolExecutor(16) as pool:
+        publish(client, "wide", wide(2))
+        for _ in range(4):
+            opened = list(pool.map(lambda _: client.post("/v1/sessions", json={"model": "wide"}), range(24)))
+            assert sorted(reply.status_code for reply in opened) == [201] * 5 + [429] * 19
+            for reply in opened:
+                if reply.status_code == 201:
+                    assert client.delete(f"/v1/sessions/{reply.json()['id']}").status_code == 204
 
 
 def test_sessions_that_are_over_are_kept_no_longer_than_retention(database_url: str) -> None:
