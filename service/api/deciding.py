@@ -1,6 +1,5 @@
 """Decisions with no session kept: the next question, and whole rows at once."""
 
-import asyncio
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Response
@@ -18,6 +17,7 @@ from service.errors import AnswerConflict, ModelNotFound, WrongAnswer
 from service.registry.cache import Version
 from service.sessions.preview import preview
 from service.sessions.state import known_features
+from service.store.threads import compute
 
 router = APIRouter(prefix="/v1", tags=["decisions"], route_class=ClientRoute, responses=always())
 large = APIRouter(prefix="/v1", tags=["decisions"], route_class=LargeRoute, responses=always())
@@ -95,7 +95,7 @@ async def next_question(body: Next, caller: Caller, versions: TheVersions) -> Re
 async def predict(body: Predict, caller: Caller, versions: TheVersions) -> Response:
     """Per row, what a session over it would have said and paid: label, probabilities, cost and features bought."""
     version = await versions.find(body.model)
-    return await asyncio.to_thread(_predicted, version, body.rows, body.budget, body.confidence)
+    return await compute(_predicted, version, body.rows, body.budget, body.confidence)
 
 
 def _predicted(version: Version, rows: list[dict[str, Any]], budget: float | None, confidence: float | None) -> Response:

@@ -14,6 +14,7 @@ from service.api.access import identify
 from service.config import BYTES_PER_SECOND, Settings
 from service.errors import InvalidRequest, RequestTimeout, TooLarge, UnsupportedMediaType
 from service.owners.keys import Role
+from service.store.threads import compute
 
 IN_THREAD = 65_536  # bytes of a body from which parsing takes longer than the way to a thread
 
@@ -32,7 +33,7 @@ class ClientRoute(APIRoute):
             return None
         settings = request.app.state.settings
         if len(raw) > IN_THREAD:
-            return await asyncio.to_thread(parse, raw, settings, getattr(settings, self.longest))
+            return await compute(parse, raw, settings, getattr(settings, self.longest))
         return parse(raw, settings, getattr(settings, self.longest))
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:

@@ -218,8 +218,8 @@ class Guarded(HttpToolsProtocol):
 
     @property
     def _idle(self) -> bool:
-        """Between two requests; not before the first, and not while a body that nobody wants still comes."""
-        return self.heading and self.cycle is not None
+        """Between two requests; not before the first, not in a head, and not while a body that nobody wants still comes."""
+        return self.heading and not self.head and self.cycle is not None
 
     def _takes_too_long(self, owed: int) -> bool:
         """Whether a client has run out of patience: it has `body_timeout` seconds, and earns more by taking what it is sent."""

@@ -23,8 +23,9 @@ SLOWEST = 10  # seconds that a statement may take
 class Pool:
     """At most `size` connections. Those that break are replaced when they are next wanted."""
 
-    def __init__(self, url: str, size: int) -> None:
+    def __init__(self, url: str, size: int, most: int = 512) -> None:
         self.url, self.size = url, size
+        self.most, self.waiting = most, 0  # how many may wait for a connection, and do
         self.made = 0  # connections lent or idle
         self._idle: list[Any] = []
         self._waiting: deque[asyncio.Future[Any]] = deque()
@@ -33,14 +34,15 @@ class Pool:
     def idle(self) -> int:
         return len(self._idle)
 
-    async def fetchval(self, sql: str, *values: Any) -> Any:
+    async def fetchval(self, sql: str, *values: Any, first: bool = False) -> Any:
         """The first column of the first row, or None."""
-        row = await self.fetchrow(sql, *values)
+        row = await self.fetchrow(sql, *values, first=first)
         return None if row is None else row[0]
 
-    async def fetchrow(self, sql: str, *values: Any) -> Any:
-        """The first row, or None. UniqueViolationError is the caller's; a database that is away or fails is DatabaseAway."""
-        db = await self._take()
+    async def fetchrow(self, sql: str, *values: Any, first: bool = False) -> Any:
+        """The first row, or None. UniqueViolationError is the caller's; a database that is away or fails is DatabaseAway. `first`: before
+        all others who wait."""
+        db = await self._take(first)
         try:
             return await db.fetchrow(sql, *values)
         except (asyncpg.UniqueViolationError, asyncpg.SyntaxOrAccessError, asyncpg.DataError):
@@ -58,7 +60,7 @@ class Pool:
                 db.terminate()
         self._idle.clear()
 
-    async def _take(self) -> Any:
+    async def _take(self, first: bool) -> Any:
         while self._idle:
             db = self._idle.pop()
             if not db.is_closed():
@@ -67,7 +69,9 @@ class Pool:
         if self.made < self.size:
             self.made += 1
             return await self._connect()
-        return await self._wait() or await self._connect()
+        if self.waiting >= self.most and not first:
+            raise Busy("Too many wait for a connection to the database. Nothing was recorded: send the same request again.")
+        return await self._wait(first) or await self._connect()
 
     async def _connect(self) -> Any:
         """A new connection, in a place that is counted already."""
@@ -80,10 +84,14 @@ class Pool:
                 raise DatabaseAway() from error
             raise
 
-    async def _wait(self) -> Any:
+    async def _wait(self, first: bool) -> Any:
         """A connection that somebody gives back; None where one broke: its place is then ours, for a new one."""
         turn: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        self._waiting.append(turn)
+        if first:
+            self._waiting.appendleft(turn)
+        else:
+            self._waiting.append(turn)
+        self.waiting += 1
         timer = asyncio.get_running_loop().call_later(PATIENCE, _give_up, turn)
         try:
             return await turn
@@ -92,6 +100,7 @@ class Pool:
                 self._give(turn.result())  # what was handed to somebody who has left
             raise
         finally:
+            self.waiting -= 1
             timer.cancel()
 
     def _give(self, db: Any) -> None:

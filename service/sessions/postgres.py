@@ -72,9 +72,9 @@ class PostgresLedger:
         self.pool = pool
 
     @classmethod
-    async def connect(cls, url: str, size: int) -> PostgresLedger:
+    async def connect(cls, url: str, size: int, max_queue: int) -> PostgresLedger:
         """A ledger whose database answers."""
-        ledger = cls(Pool(url, size))
+        ledger = cls(Pool(url, size, max_queue))
         await ledger.ping()
         return ledger
 
@@ -117,7 +117,7 @@ class PostgresLedger:
         )
 
     async def ping(self) -> None:
-        await self.pool.fetchval("SELECT 1")
+        await self.pool.fetchval("SELECT 1", first=True)  # a server under load is not a sick one
 
     def connections(self) -> dict[str, int]:
         return {"idle": self.pool.idle, "busy": self.pool.made - self.pool.idle}

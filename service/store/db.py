@@ -28,7 +28,9 @@ class Database(Protocol):
 def open_database(settings: Settings, lock: FileLock | None = None) -> "SqliteDatabase | PostgresDatabase":
     """The database of these settings; `lock` is that of an SQLite file where the caller holds it already."""
     file = settings.sqlite_file
-    return SqliteDatabase(file, lock) if file else PostgresDatabase(settings.database, max(2, settings.pool // 2))
+    if file:
+        return SqliteDatabase(file, lock, settings.max_queue)
+    return PostgresDatabase(settings.database, max(2, settings.pool // 2))
 
 
 class PostgresDatabase:
@@ -58,11 +60,11 @@ class PostgresDatabase:
 class SqliteDatabase:
     """One process per file: a lock held for life, one writing connection in its own thread, the rest read only."""
 
-    def __init__(self, file: Path, lock: FileLock | None = None) -> None:
+    def __init__(self, file: Path, lock: FileLock | None = None, max_queue: int = 512) -> None:
         self.file = file
         self._own_lock = None if lock else lock_of(file)
         try:
-            self.writer = Writer(self._connect)
+            self.writer = Writer(self._connect, max_queue)
         except BaseException:
             self._release()
             raise

@@ -27,7 +27,8 @@ NOT_WRITTEN = "The database cannot be written now. Nothing of this request was r
 class Writer:
     """Runs work on its connection, one piece after the other; `run` and `arun` return once it is committed."""
 
-    def __init__(self, connect: Callable[[], sqlite3.Connection]) -> None:
+    def __init__(self, connect: Callable[[], sqlite3.Connection], most: int = 512) -> None:
+        self.most = most  # pieces of work of coroutines that may wait
         self.connection = connect()
         self._queue: queue.SimpleQueue[tuple[Work, Future[Any]] | None] = queue.SimpleQueue()
         self._closed = False
@@ -45,7 +46,9 @@ class Writer:
             return done.result()  # its turn has come: the outcome must be known
 
     async def arun(self, work: Callable[[sqlite3.Connection], T], patience: float) -> T:
-        """The same for a coroutine."""
+        """The same for a coroutine; Busy at once where too much waits already. (Threads are few, and wait.)"""
+        if self._queue.qsize() >= self.most:
+            raise _too_busy()
         loop = asyncio.get_running_loop()
         heard: asyncio.Future[T] = loop.create_future()
         done = self._submit(work)
@@ -93,12 +96,17 @@ class Writer:
         return batch
 
     def _commit_together(self, batch: list[tuple[Work, "Future[Any]"]]) -> None:
-        """All in one transaction; where that fails, each in one of its own, so that whoever fails, fails alone."""
+        """All in one transaction; where that fails, each in one of its own, so that whoever fails, fails alone. A transaction that cannot
+        even begin fails them all: each would wait for the file as long again."""
+        begun = False
         try:
+            self._begin()
+            begun = True
             results = self._transact([work for work, _ in batch])
         except Exception as error:
-            if len(batch) == 1:
-                batch[0][1].set_exception(error)
+            if len(batch) == 1 or not begun:
+                for _, done in batch:
+                    done.set_exception(error)
                 return
             for one in batch:
                 self._commit_together([one])
@@ -106,9 +114,14 @@ class Writer:
         for (_, done), result in zip(batch, results, strict=True):
             done.set_result(result)
 
-    def _transact(self, works: list[Work]) -> list[Any]:
+    def _begin(self) -> None:
         try:
             self.connection.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError as error:
+            raise DatabaseAway(NOT_WRITTEN) from error
+
+    def _transact(self, works: list[Work]) -> list[Any]:
+        try:
             results = [work(self.connection) for work in works]
             self._commit()
             return results
