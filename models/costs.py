@@ -25,6 +25,8 @@ from models.kernels.walking import Prices
 MILLION = 1_000_000
 DEAREST = 1_000_000_000  # what one feature may cost
 MOST = 8_000_000_000  # what a budget or all features together may come to: up to here a float tells any two millionths apart
+LONGEST_NAME = 200  # characters of the name of a feature, group, category or class
+LONGEST_TEXT = 1000  # characters of a unit or a question
 COLUMNS = ("feature", "cost", "group", "cost_in_group", "delayed", "unit", "question")
 NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|nan|inf", re.IGNORECASE)
 TRUTHS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False, "": False}
@@ -64,9 +66,21 @@ def money(amount: int) -> float:
 
 
 def check_name(name: object) -> None:
-    """A feature's name: text that survives being written to a table and read again."""
+    """A feature's name: text that survives being written to a table and read again, and that can be shown."""
     if not isinstance(name, str) or not name or name != name.strip() or not is_text(name) or not name.isprintable():
         raise ValueError(f"feature {shown(name)}: expected a name, printable and without blanks around it")
+    check_length(name, f"the name of feature {shown(name)}", LONGEST_NAME)
+
+
+def is_word(word: str) -> bool:
+    """Whether text can be a category or a class: written, shown, and sent as an answer."""
+    return len(word) <= LONGEST_NAME and is_text(word) and "\x00" not in word
+
+
+def check_length(text: str | None, what: str, most: int) -> None:
+    """Refuse text that is too long to be shown."""
+    if text is not None and len(text) > most:
+        raise ValueError(f"{what} has {len(text):,} characters: at most {most:,} are possible")
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +101,7 @@ class Price:
             text = getattr(self, name)
             if text is not None and (not isinstance(text, str) or not text.strip() or not is_text(text)):
                 raise ValueError(f"the {name} of {self.feature!r} is {shown(text)}: expected text or None")
+            check_length(text, f"the {name} of {self.feature!r}", LONGEST_NAME if name == "group" else LONGEST_TEXT)
             object.__setattr__(self, name, text and text.strip())
         if not isinstance(self.delayed, bool):
             raise ValueError(f"delayed of {self.feature!r} is {self.delayed!r}: expected True or False")
@@ -275,7 +290,7 @@ def _read_price(header: list[str], cells: list[str], line: int) -> Price:
             question=given.get("question") or None,
         )
     except ValueError as error:
-        raise ValueError(f"line {line} of the price list ({given['feature']!r}): {error}") from None
+        raise ValueError(f"line {line} of the price list ({shown(given['feature'])}): {error}") from None
 
 
 def _number(text: str, what: str) -> float:

@@ -24,6 +24,7 @@ from service.sessions.opening import open_ledger
 from service.sessions.steps import Steps, sweep_forever
 from service.store.db import Database, open_database
 from service.store.lock import FileLock
+from service.store.threads import limit_queues
 from service.store.trying import Trial
 from service.training.jobs import release_all
 from service.training.supervising import Supervisor
@@ -40,12 +41,13 @@ def create(settings: Settings | None = None, lock: FileLock | None = None) -> Fa
         summary="Prediction where every fact about a case costs money, time or pain.",
         lifespan=_lifespan,
         separate_input_output_schemas=False,
+        redirect_slashes=False,  # a redirect would lead wherever the Host header says
     )
     app.state.settings, app.state.lock = settings or from_environment(), lock
     app.state.lines = RequestLines()
     app.state.warm = app.state.stopping = False
     app.state.kernels = Warming()
-    app.state.uploads = asyncio.Semaphore(datasets.AT_ONCE)
+    app.state.uploads = datasets.Turns(datasets.AT_ONCE, app.state.settings.max_queue)
     deciders = (sessions.step, sessions.router, deciding.router, deciding.large)
     for part in (*deciders, models.router, models.admin, datasets.router, jobs.router, keys.router, health.router):
         app.router.routes.extend(part.routes)  # include_router would wrap each in one more layer of matching
@@ -58,6 +60,7 @@ def create(settings: Settings | None = None, lock: FileLock | None = None) -> Fa
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     """Kernels first, so that no session waits for a compiler; then the database; then the sweep beside the requests."""
     settings: Settings = app.state.settings
+    limit_queues(settings.max_queue)
     log.info("%s", await asyncio.to_thread(app.state.kernels.begin))
     app.state.warm = True
     database = await asyncio.to_thread(open_database, settings, app.state.lock)

@@ -18,6 +18,7 @@ from service.keyform import well_formed
 
 PREFIX = "FRUGAL_"
 OTHERS = {"URL", "KEY"}  # what commands that call a server read
+BYTES_PER_SECOND = 1024  # how slow a client may send a body or take a reply
 # Compared without digits at the end and what stands between letters: change-me, Change_Me1 and <changeme> are one.
 PLACEHOLDERS = {
     "admin",
@@ -58,6 +59,15 @@ class Settings(BaseModel):
     loaded_versions: int = Field(16, ge=1, le=10_000, description="versions a process keeps loaded")
     drain: float = Field(1.0, ge=0, le=600, description="seconds between SIGTERM, when /readyz turns 503, and the end of listening")
     log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="what is logged; `info` has a line per request")
+    head_timeout: float = Field(10.0, ge=1, le=600, description="seconds that the first line and headers of a request may take to arrive")
+    body_timeout: float = Field(
+        30.0, ge=1, le=600, description="seconds without progress after which a body, or a reply that is not taken, is given up"
+    )
+    idle_timeout: float = Field(60.0, ge=1, le=3600, description="seconds that a connection is kept open between two requests")
+    max_connections: int = Field(1000, ge=1, le=1_000_000, description="connections of clients per process; the longest idle makes room")
+    max_queue: int = Field(
+        512, ge=1, le=100_000, description="requests per process that may wait for the same thing; one more is 503 at once"
+    )
     max_body: int = Field(1_048_576, ge=1024, description="bytes of a request body")
     max_upload: int = Field(16_777_216, ge=1024, description="bytes of a body of rows to predict, or of an uploaded archive")
     max_open_sessions: int = Field(1_000_000, ge=1, description="open sessions per owner")

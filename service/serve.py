@@ -14,6 +14,7 @@ from uvicorn.supervisors import Multiprocess
 from models.warm import warm_up
 from service.app import create
 from service.config import Settings, from_environment, is_loopback, tell_unknown, to_environment
+from service.connections import Guarded, open_files
 from service.example import curl_lines, publish_example
 from service.listening import bind, close, when_listening
 from service.logs import configuration
@@ -51,10 +52,13 @@ def serve(options: argparse.Namespace) -> str:
 
 
 def run(settings: Settings, app: FastAPI | str, sockets: list[socket.socket]) -> None:
+    open_files(settings.max_connections)
     config = uvicorn.Config(
         app,
         factory=isinstance(app, str),
         workers=settings.workers,
+        http=Guarded,
+        ws="none",
         access_log=False,
         server_header=False,
         proxy_headers=False,

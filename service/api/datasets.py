@@ -95,7 +95,7 @@ async def upload(
     check_kind(request)
     priced = None if costs is None else prices_of(parse_costs(costs, settings))
     await request.app.state.kernels.ready("reading")
-    async with room(request.app.state.uploads):
+    async with request.app.state.uploads.one():
         table, sent = await read_table(request, settings)
         store = datasets.store
         found, replayed = await within(STORING, WORK, lambda: store(database, caller.actor, name, table, sent, priced))
@@ -139,18 +139,34 @@ async def delete(name: str, caller: Caller, database: TheDatabase) -> Response:
     return Response(status_code=204)
 
 
-@asynccontextmanager
-async def room(uploads: asyncio.Semaphore) -> AsyncIterator[None]:
-    """A place among those that are read beside each other: each needs memory. Whoever waits is not read meanwhile."""
-    try:
-        async with asyncio.timeout(WAITING):
-            await uploads.acquire()
-    except TimeoutError:
-        raise Busy("Other tables are being uploaded: wait, and send it again.") from None
-    try:
-        yield
-    finally:
-        uploads.release()
+class Turns:
+    """Places for uploads that are read beside each other: each needs memory. Whoever waits is not read meanwhile."""
+
+    def __init__(self, places: int, most: int) -> None:
+        self._places, self._most = asyncio.Semaphore(places), most
+        self._waiting = 0
+
+    @asynccontextmanager
+    async def one(self) -> AsyncIterator[None]:
+        """A place, or Busy: at once where too many wait, else when none came free in time."""
+        if self._waiting >= self._most:
+            raise _uploading()
+        self._waiting += 1
+        try:
+            async with asyncio.timeout(WAITING):
+                await self._places.acquire()
+        except TimeoutError:
+            raise _uploading() from None
+        finally:
+            self._waiting -= 1
+        try:
+            yield
+        finally:
+            self._places.release()
+
+
+def _uploading() -> Busy:
+    return Busy("Other tables are being uploaded: wait, and send it again.")
 
 
 def check_kind(request: Request) -> None:
@@ -161,11 +177,12 @@ def check_kind(request: Request) -> None:
 
 
 def parse_costs(text: str, settings: Settings) -> Costs:
+    sent = parse(text.encode(), settings, settings.max_fields)
     try:
-        return COSTS.validate_python(parse(text.encode(), settings, settings.max_fields))
+        return COSTS.validate_python(sent)
     except ValidationError as error:
         faults = error.errors(include_url=False, include_input=False)
-        raise RequestValidationError([{**fault, "loc": ("query", "costs", *fault["loc"])} for fault in faults]) from None
+        raise RequestValidationError([{**fault, "loc": ("query", "costs", *fault["loc"])} for fault in faults], body=sent) from None
 
 
 async def read_table(request: Request, settings: Settings) -> tuple[Columns, int]:

@@ -1,6 +1,7 @@
 """Whether the process lives, whether it can serve, and how it does."""
 
 import asyncio
+from functools import partial
 
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import PlainTextResponse
@@ -12,7 +13,7 @@ from service.api.reading import OpenRoute
 from service.api.showing import reply
 from service.errors import NotReady, Problem
 from service.store.migrating import at_head
-from service.store.threads import in_thread
+from service.store.threads import HEALTH, PATIENCE, within
 
 router = APIRouter(tags=["health"], route_class=OpenRoute)
 
@@ -31,7 +32,7 @@ async def readyz(request: Request, database: TheDatabase) -> Response:
         checks["process"] = "stopping"
     try:
         await request.app.state.ledger.ping()
-        if not await in_thread(at_head, database):
+        if not await within(PATIENCE, HEALTH, partial(at_head, database)):
             checks["migrations"] = "not at head: run frugal migrate"
         elif await request.app.state.trial.problem() is not None:
             checks["database"] = "cannot be written"

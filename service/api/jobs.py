@@ -14,7 +14,7 @@ from service.api.access import Caller, TheDatabase
 from service.api.problems import always, documented
 from service.api.reading import AdminRoute
 from service.api.sessions import SHAPE, IdempotencyHeader, fingerprint, parse_cursor, parse_id
-from service.api.shapes import Cost, Costs, FeatureName, Money, Seed, Strict, Text, example, prices_of
+from service.api.shapes import Cost, Costs, FeatureName, Money, Seed, Strict, example, prices_of
 from service.api.showing import reply
 from service.errors import DatasetNotFound, Forbidden, InvalidRequest, JobNotFound, JobOver, KeyReused, Problem
 from service.store import jobs as stored
@@ -41,7 +41,7 @@ class Publish(Strict):
 
 
 Penalties = Annotated[
-    Annotated[Cost, Tag("<number>")] | Annotated[dict[Text, dict[Text, Cost]], Tag("<matrix>")],
+    Annotated[Cost, Tag("<number>")] | Annotated[dict[FeatureName, dict[FeatureName, Cost]], Tag("<matrix>")],
     Discriminator(lambda given: "<matrix>" if isinstance(given, dict) else "<number>"),
 ]
 

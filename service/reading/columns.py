@@ -7,10 +7,10 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from models.costs import LONGEST_NAME
 from models.schema import CATEGORICAL, NUMERIC
 from models.table import Coded
 
-LONGEST_LABEL = 200  # characters; an array of labels is as wide as its longest
 WHOLE = tuple(np.dtype(kind) for kind in ("u1", "i1", "u2", "i2", "i4"))  # the smallest that fits is taken
 
 
@@ -126,8 +126,8 @@ class Columns:
         else:
             numbers, index = np.unique(column.values, return_inverse=True)
             words = [str(int(number)) if number == int(number) else str(float(number)) for number in numbers]
-        if any(len(word) > LONGEST_LABEL for word in words):
-            raise ValueError(f"{name!r} has labels of more than {LONGEST_LABEL} characters: labels are the names of classes")
+        if any(len(word) > LONGEST_NAME for word in words):
+            raise ValueError(f"{name!r} has labels of more than {LONGEST_NAME} characters: labels are the names of classes")
         labels: NDArray[np.str_] = np.array(words, np.str_)[index]
         return labels
 

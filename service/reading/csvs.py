@@ -8,7 +8,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 import numpy as np
 
-from models.costs import check_name
+from models.costs import LONGEST_NAME, check_name
 from models.kernels import parsing
 from service.reading.blocks import NOT_TEXT, NUL, Block, Scratch, Trouble, read_block
 from service.reading.columns import Columns
@@ -19,7 +19,6 @@ BLOCK = 1024 * 1024  # bytes of text parsed at a time; its cells stay in the pro
 ROWS = 1024  # bytes per column that a block has at least: some hundred rows, or every piece of a column would be tiny
 THREADS = 2
 IN_FLIGHT = 3  # blocks that wait or are parsed: what is held beyond the columns
-LONGEST_NAME = 1_000  # characters
 LONGEST_HEADER = 3 * 1024 * 1024  # bytes of all names: packed, where some characters take four bytes, they are still within a header
 UTF8 = "save the table as UTF-8"
 

@@ -7,7 +7,6 @@ from uuid import UUID
 from sqlalchemy import Connection
 
 from models import Ensemble, load
-from models.costs import shown
 from models.tensors import BadArchive
 from service.errors import BadArchiveSent, InvalidRequest, ModelNotFound
 from service.registry.describing import describe
@@ -49,7 +48,7 @@ def set_alias(database: Database, name: str, alias: str, number: int, actor: Act
 
     def move(db: Connection) -> None:
         if versions.archive_of(db, name, number) is None:
-            raise unknown(f"{name}:{number}")
+            raise unknown()
         versions.set_alias(db, name, alias, number)
         audit.record(db, actor, "alias.set", f"{name}@{alias}", {"version": number})
 
@@ -62,7 +61,7 @@ def drop_alias(database: Database, name: str, alias: str, actor: Actor) -> None:
 
     def drop(db: Connection) -> None:
         if not versions.drop_alias(db, name, alias):
-            raise unknown(f"{name}@{alias}")
+            raise unknown()
         audit.record(db, actor, "alias.drop", f"{name}@{alias}", {})
 
     database.write(drop)
@@ -74,7 +73,7 @@ def retire(database: Database, name: str, number: int, actor: Actor) -> dict[str
 
     def end(db: Connection) -> None:
         if not versions.retire(db, name, number):
-            raise unknown(f"{name}:{number}")
+            raise unknown()
         audit.record(db, actor, "version.retire", f"{name}:{number}", {})
 
     database.write(end)
@@ -96,7 +95,7 @@ def resolve(database: Database, reference: str) -> tuple[str, int]:
 
     found = database.read(find)
     if found is None:
-        raise unknown(reference)
+        raise unknown()
     return name, found
 
 
@@ -106,7 +105,7 @@ def read_ensemble(database: Database, name: str, number: int) -> Ensemble:
     def fetch(db: Connection) -> bytes:
         archive_id = versions.archive_of(db, name, number)
         if archive_id is None:
-            raise unknown(f"{name}:{number}")
+            raise unknown()
         return archives.fetch(db, archive_id)
 
     return load(database.read(fetch))
@@ -121,7 +120,7 @@ def version(database: Database, name: str, number: int) -> dict[str, Any]:
 
     row, aliases = database.read(find)
     if row is None:
-        raise unknown(f"{name}:{number}")
+        raise unknown()
     return {**_summary(row, aliases), **row.description}
 
 
@@ -130,7 +129,7 @@ def model(database: Database, name: str) -> dict[str, Any]:
     find_name(name)
     found = models_after(database, None, [name])
     if not found:
-        raise unknown(name)
+        raise unknown()
     return found[0]
 
 
@@ -159,11 +158,11 @@ def check_name(name: str, field: str = "name") -> None:
 def find_name(name: str) -> None:
     """What cannot be a name is not there, and not worth asking the database for."""
     if not re.fullmatch(NAME, name):
-        raise unknown(name)
+        raise unknown()
 
 
-def unknown(reference: str) -> ModelNotFound:
-    return ModelNotFound(f"There is no model {shown(reference)}: GET /v1/models lists what there is.")
+def unknown() -> ModelNotFound:
+    return ModelNotFound("There is no such model, alias or version: GET /v1/models lists what there is.")
 
 
 def _summary(row: Any, aliases: dict[str, int]) -> dict[str, Any]:

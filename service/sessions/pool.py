@@ -26,8 +26,9 @@ SLOWEST = 10  # seconds that a statement may take
 class Pool:
     """At most `size` connections. Those that break are replaced when they are next wanted."""
 
-    def __init__(self, address: Address, size: int) -> None:
+    def __init__(self, address: Address, size: int, most: int = 512) -> None:
         self.address, self.size = address, size
+        self.most, self.waiting = most, 0  # how many may wait for a connection, and do
         self.made = 0  # connections lent or idle
         self._idle: list[Any] = []
         self._waiting: deque[asyncio.Future[Any]] = deque()
@@ -36,22 +37,22 @@ class Pool:
     def idle(self) -> int:
         return len(self._idle)
 
-    async def fetchval(self, sql: str, *values: Any) -> Any:
+    async def fetchval(self, sql: str, *values: Any, first: bool = False) -> Any:
         """The first column of the first row, or None."""
-        row = await self.fetchrow(sql, *values)
+        row = await self.fetchrow(sql, *values, first=first)
         return None if row is None else row[0]
 
-    async def fetchrow(self, sql: str, *values: Any) -> Any:
+    async def fetchrow(self, sql: str, *values: Any, first: bool = False) -> Any:
         """The first row, or None. A rule of the tables that was broken is the caller's, as is a wrong statement: the same would happen
-        again. A database that is away or fails is DatabaseAway."""
-        return await self._run(asyncpg.Connection.fetchrow, sql, values)
+        again. A database that is away or fails is DatabaseAway. `first`: before all others who wait."""
+        return await self._run(asyncpg.Connection.fetchrow, sql, values, first)
 
     async def fetch(self, sql: str, *values: Any) -> list[Any]:
         """All rows, likewise."""
         return list(await self._run(asyncpg.Connection.fetch, sql, values))
 
-    async def _run(self, how: Callable[..., Awaitable[Any]], sql: str, values: tuple[Any, ...]) -> Any:
-        db = await self._take()
+    async def _run(self, how: Callable[..., Awaitable[Any]], sql: str, values: tuple[Any, ...], first: bool = False) -> Any:
+        db = await self._take(first)
         try:
             return await how(db, sql, *values)
         except (asyncpg.IntegrityConstraintViolationError, asyncpg.SyntaxOrAccessError, asyncpg.DataError):
@@ -69,7 +70,7 @@ class Pool:
                 db.terminate()
         self._idle.clear()
 
-    async def _take(self) -> Any:
+    async def _take(self, first: bool) -> Any:
         while self._idle:
             db = self._idle.pop()
             if not db.is_closed():
@@ -78,7 +79,9 @@ class Pool:
         if self.made < self.size:
             self.made += 1
             return await self._connect()
-        return await self._wait() or await self._connect()
+        if self.waiting >= self.most and not first:
+            raise Busy("Too many wait for a connection to the database. Nothing was recorded: send the same request again.")
+        return await self._wait(first) or await self._connect()
 
     async def _connect(self) -> Any:
         """A new connection, in a place that is counted already."""
@@ -90,10 +93,14 @@ class Pool:
                 raise DatabaseAway() from error
             raise
 
-    async def _wait(self) -> Any:
+    async def _wait(self, first: bool) -> Any:
         """A connection that somebody gives back; None where one broke: its place is then ours, for a new one."""
         turn: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        self._waiting.append(turn)
+        if first:
+            self._waiting.appendleft(turn)
+        else:
+            self._waiting.append(turn)
+        self.waiting += 1
         timer = asyncio.get_running_loop().call_later(PATIENCE, _give_up, turn)
         try:
             return await turn
@@ -102,6 +109,7 @@ class Pool:
                 self._give(turn.result())  # what was handed to somebody who has left
             raise
         finally:
+            self.waiting -= 1
             timer.cancel()
 
     def _give(self, db: Any) -> None:

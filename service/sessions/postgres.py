@@ -87,9 +87,9 @@ class PostgresLedger:
         self.now = self.clock.now
 
     @classmethod
-    async def connect(cls, address: Address, size: int) -> PostgresLedger:
+    async def connect(cls, address: Address, size: int, max_queue: int) -> PostgresLedger:
         """A ledger whose database answers."""
-        ledger = cls(Pool(address, size))
+        ledger = cls(Pool(address, size, max_queue))
         await ledger.ping()
         return ledger
 
@@ -139,7 +139,8 @@ class PostgresLedger:
 
     async def ping(self) -> None:
         asked = seconds()
-        self.clock.hear(await self.pool.fetchval(TOLD_BY_POSTGRESQL), asked)
+        # before all who wait: a server under load is not a sick one
+        self.clock.hear(await self.pool.fetchval(TOLD_BY_POSTGRESQL, first=True), asked)
 
     def connections(self) -> dict[str, int]:
         return {"idle": self.pool.idle, "busy": self.pool.made - self.pool.idle}

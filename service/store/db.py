@@ -48,7 +48,9 @@ class Database(Protocol):
 def open_database(settings: Settings, lock: FileLock | None = None) -> "SqliteDatabase | PostgresDatabase":
     """The database of these settings; `lock` is that of an SQLite file where the caller holds it already."""
     file = settings.sqlite_file
-    return SqliteDatabase(file, lock) if file else PostgresDatabase(settings.address, max(2, settings.pool // 2))
+    if file:
+        return SqliteDatabase(file, lock, settings.max_queue)
+    return PostgresDatabase(settings.address, max(2, settings.pool // 2))
 
 
 class PostgresDatabase:
@@ -83,7 +85,7 @@ class PostgresDatabase:
 class SqliteDatabase:
     """One process per file: a lock held for life, one writing connection in its own thread, the rest read only."""
 
-    def __init__(self, file: Path, lock: FileLock | None = None) -> None:
+    def __init__(self, file: Path, lock: FileLock | None = None, max_queue: int = 512) -> None:
         self.file = file.resolve()  # SQLite too keeps its journal beside the file itself, whatever leads to it
         self._lock, self._own_lock = lock or lock_of(file), lock is None
         try:
@@ -93,7 +95,7 @@ class SqliteDatabase:
         except BaseException:
             self._release()
             raise
-        self.writer = Writer(connection, self.files.check)
+        self.writer = Writer(connection, self.files.check, max_queue)
         self._writing_engine = create_engine(
             "sqlite://", hide_parameters=True, creator=lambda: self.writer.connection, poolclass=StaticPool
         )

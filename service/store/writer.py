@@ -37,8 +37,9 @@ class Writer:
     """Runs work on its connection, one piece after the other; `run` and `arun` return once it is committed. `check` says by DatabaseAway
     that commits come to nothing, and is asked after each, before it is acknowledged."""
 
-    def __init__(self, connection: sqlite3.Connection, check: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, connection: sqlite3.Connection, check: Callable[[], None] = lambda: None, most: int = 512) -> None:
         self.connection = connection
+        self.most = most  # pieces of work of coroutines that may wait
         self._check = check
         self._queue: queue.SimpleQueue[Item | None] = queue.SimpleQueue()
         self._closed = False
@@ -54,7 +55,9 @@ class Writer:
         return self._waited_for(self._submit(lambda _: work(), between=True), patience)
 
     async def arun(self, work: Callable[[sqlite3.Connection], T], patience: float) -> T:
-        """The same for a coroutine."""
+        """The same for a coroutine; Busy at once where too much waits already. (Threads are few, and wait.)"""
+        if self._queue.qsize() >= self.most:
+            raise _too_busy()
         loop = asyncio.get_running_loop()
         heard: asyncio.Future[T] = loop.create_future()
         done = self._submit(work)
@@ -120,12 +123,17 @@ class Writer:
         return batch
 
     def _commit_together(self, batch: list[Item]) -> None:
-        """All in one transaction; where that fails, each in one of its own, so that whoever fails, fails alone."""
+        """All in one transaction; where that fails, each in one of its own, so that whoever fails, fails alone. A transaction that cannot
+        even begin fails them all: each would wait for the file as long again."""
+        begun = False
         try:
+            self._begin()
+            begun = True
             results = self._transact([item.work for item in batch])
         except Exception as error:
-            if len(batch) == 1:
-                batch[0].done.set_exception(error)
+            if len(batch) == 1 or not begun:
+                for item in batch:
+                    item.done.set_exception(error)
                 return
             for one in batch:
                 self._commit_together([one])
@@ -139,9 +147,14 @@ class Writer:
         for item, result in zip(batch, results, strict=True):
             item.done.set_result(result)
 
-    def _transact(self, works: list[Work]) -> list[Any]:
+    def _begin(self) -> None:
         try:
             self.connection.execute("BEGIN IMMEDIATE")
+        except sqlite3.DatabaseError as error:
+            raise DatabaseAway(NOT_WRITTEN) from error
+
+    def _transact(self, works: list[Work]) -> list[Any]:
+        try:
             results = [work(self.connection) for work in works]
             self._commit()
             return results

@@ -49,9 +49,9 @@ def store(database: Database, actor: Actor, name: str, table: Columns, sent: int
     if new:
         return shown(found), False
     if found.sha256 != database.write(lambda db: _taken_back(db, archive_id)):
-        raise DatasetExists(f"There is another data set called {name}: choose another name, or delete that one first.")
+        raise DatasetExists("There is another data set of this name: choose another, or delete that one first.")
     if costs is not None and found.costs != priced:
-        raise DatasetExists(f"This table is stored as {name} with other costs: change those with PUT /v1/admin/datasets/{name}/costs.")
+        raise DatasetExists("This table is stored under this name with other costs: change those with PUT /v1/admin/datasets/NAME/costs.")
     return shown(found), True
 
 

@@ -114,6 +114,11 @@ def test_wrong_prices_are_named(make, message):
     ("text", "message"),
     [
         ("", "the price list has no column 'feature', 'cost'"),
+        (f"feature,cost\n{'n' * 201},1\n", "line 2 of the price list"),
+        (
+            f"feature,cost,group\na,1,{'g' * 201}\n",
+            "line 2 of the price list ('a'): the group of 'a' has 201 characters",
+        ),
         ("feature\na\n", "the price list has no column 'cost'"),
         (
             "feature,cost,colour\na,1,red\n",

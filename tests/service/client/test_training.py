@@ -91,7 +91,7 @@ def test_prices_are_set_with_the_table_and_later(client):
     client.push_dataset("priced", HEART)
     changed = client.set_costs("priced", {"vessels": 100.9})
     assert {column["name"]: column["cost"] for column in changed["columns"]}["vessels"] == 100.9
-    with pytest.raises(Problem, match="no column 'foot'"):
+    with pytest.raises(Problem, match="no column of this name; it has 'age'"):
         client.set_costs("priced", {"foot": 1})
     client.delete_dataset("priced")
 

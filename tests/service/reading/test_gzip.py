@@ -45,6 +45,7 @@ def test_members_one_after_the_other_are_one_file(size):
         (gzip.compress(b"PAR1" + bytes(10)), "gzip file that holds a gzip or Parquet"),
         (gzip.compress(b""), "empty"),
     ],
+    ids=lambda part: part if isinstance(part, str) else "bytes",  # they hold the time, and differ between the processes of a test run
 )
 def test_what_is_wrong_with_a_gzip_file_is_said(data, words):
     for size in (3, 1 << 20):

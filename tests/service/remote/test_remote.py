@@ -155,8 +155,8 @@ def test_what_is_wrong_with_a_model_is_one_line(url, tmp_path, refused, monkeypa
     (tmp_path / "noise").write_bytes(b"hello")
     assert "5 bytes are too few for an archive" in refused("models", "push", "clinic", tmp_path / "noise")
     assert "none: No such file or directory" in refused("models", "push", "clinic", tmp_path / "none")
-    assert "There is no model 'ward:7': frugal models list shows what there is." in refused("models", "retire", "ward", 7)
-    assert "There is no model" in refused("ask", "--model", "ward", "--url", url)
+    assert "There is no such model, alias or version: frugal models list shows what there is." in refused("models", "retire", "ward", 7)
+    assert "There is no such model" in refused("ask", "--model", "ward", "--url", url)
 
 
 def test_no_server_says_how_to_start_one(refused):

@@ -72,10 +72,10 @@ def test_tables_from_pushing_to_deleting(frugal, refused, tmp_path):
 def test_what_is_wrong_with_a_table_is_one_line(refused, tmp_path):
     odd = tmp_path / "odd.csv"
     odd.write_text("feature,cost\nage,1\nfoot,2\n")
-    assert "costs: the data set has no column 'foot'; leave it out, or correct its name." in refused(
+    assert "costs.#2: the data set has no column of this name; it has 'age', 'sex'" in refused(
         "datasets", "push", "new", HEART, "--costs", odd
     )
-    assert "There is another data set called heart: choose another name, or delete that one first." in refused(
+    assert "There is another data set of this name: choose another, or delete that one first." in refused(
         "datasets", "push", "heart", COSTS
     )
     assert "name: a name has 1 to 64 lower case letters" in refused("datasets", "push", "My Table", HEART)
@@ -151,7 +151,7 @@ def test_learners_are_listed_with_their_defaults(frugal):
     ("changes", "message"),
     [
         (["--dataset", "hart"], "There is no data set of this name: frugal datasets list shows what there is."),
-        (["--label", "illness"], "label: the data set has no column 'illness'; its columns are 'age', 'sex'"),
+        (["--label", "illness"], "label: the data set has no column of this name; it has 'age', 'sex'"),
         (["--learner", "oracle"], "learner: there is none of this name; the learners are budget-forest"),
         (["--learner", "greedy-tree", "--budget", "3"], "budget: greedy-tree takes none; leave it out, or use budget-forest."),
         (["--set", "depth=3"], "params: budget-forest has no parameter of this name; it knows impurity, alpha"),

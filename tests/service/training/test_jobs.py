@@ -237,15 +237,15 @@ def test_an_idempotency_key_submits_one_job(database: Database) -> None:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"label": "ill"}, "no column 'ill'; its columns are 'age', 'colour', 'sick'"),
-        ({"costs": {"height": {"cost": 1}}}, "no column 'height'"),
+        ({"label": "ill"}, "label: the data set has no column of this name; it has 'age', 'colour', 'sick'"),
+        ({"costs": {"height": {"cost": 1}}}, "costs.#1: the data set has no column of this name; it has 'age', 'colour'"),
         ({"costs": {"sick": {"cost": 1}}}, "'sick' is the label"),
         ({"learner": "oracle"}, "the learners are budget-forest, greedy-tree"),
         ({"learner": "greedy-tree", "budget": 5.0}, "takes none"),
-        ({"params": {"categorical": ["sick"]}}, "no feature 'sick'"),
+        ({"params": {"categorical": ["sick"]}}, "no feature of this name; it has 'age', 'colour'"),
         ({"publish": {"name": "A/B", "alias": None}}, "1 to 64"),
         ({"publish": {"name": "a", "alias": "💔"}}, "1 to 64"),
-        ({"penalties": {"maybe": {"no": 1.0}}}, "'maybe' is no value of 'sick'"),
+        ({"penalties": {"maybe": {"no": 1.0}}}, "1 of the labels that they name are no values of 'sick'"),
     ],
 )
 def test_what_cannot_be_done_is_refused_at_once(database: Database, database_url: str, given: dict, said: str) -> None:
@@ -264,8 +264,16 @@ def test_penalties_of_numbers_are_held_against_their_range(database: Database, l
     if there:
         assert submit(database, dataset="numbers", label="y", penalties=penalties).status == "queued"
     else:
-        with pytest.raises(InvalidRequest, match="is no value of 'y'"):
+        with pytest.raises(InvalidRequest, match="no values of 'y'"):
             submit(database, dataset="numbers", label="y", penalties=penalties)
+
+
+def test_a_column_with_words_that_cannot_be_shown_is_told_of_at_once(database: Database) -> None:
+    with Reader() as reader:
+        reader.feed(b"x,notes,y\n" + b"".join(b"%d,%s,%d\n" % (i, b"n" * (201 if i == 7 else 200), i % 2) for i in range(40)))
+        datasets.store(database, ME, "notes", reader.finish(), 1, None)
+    with pytest.raises(InvalidRequest, match="dataset: the column 'notes' has words of more than 200 characters"):
+        submit(database, dataset="notes", label="y")
 
 
 @pytest.mark.parametrize(
