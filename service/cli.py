@@ -2,10 +2,13 @@
 
 import argparse
 import importlib
+import os
+import signal
 import sys
 import warnings
 from collections.abc import Callable, Sequence
 from importlib.metadata import version
+from typing import TextIO
 
 from models.learners import LEARNERS
 from service.errors import Problem
@@ -19,21 +22,52 @@ PRICES = "a price list: feature,cost[,group,cost_in_group,delayed,unit,question]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
+    try:
+        try:
+            return _run(arguments)
+        finally:
+            if sys.stdout is not None:
+                sys.stdout.flush()  # here, where what goes wrong can be told; not when Python ends
+    except BrokenPipeError:
+        _end_by_sigpipe()
+        return 128 + signal.SIGPIPE
+    except OSError as error:  # a full disk, say
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        print(f"frugal: cannot write all of the output: {_one_line(error)}", file=sys.stderr)
+        return 2
+
+
+def _run(arguments: Sequence[str] | None) -> int:
     options = _parser().parse_args(arguments)
     try:
-        with warnings.catch_warnings(record=True) as said:
-            warnings.simplefilter("always")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            warnings.simplefilter("always", UserWarning)
+            warnings.showwarning = _warn
             result = options.run(options)
-        for warning in said:
-            print(f"frugal: {warning.message}", file=sys.stderr)
-        if result:
-            print(result)
-        return 0
+    except BrokenPipeError:
+        raise
     except (ValueError, TypeError, IndexError, OSError, Problem) as error:
         print(f"frugal: {_one_line(error)}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         return 130
+    if result:
+        print(result)
+    return 0
+
+
+def _warn(
+    message: Warning | str, category: type[Warning], filename: str, lineno: int, file: TextIO | None = None, line: str | None = None
+) -> None:
+    """At once: a training that begins with the wrong prices can be stopped."""
+    print(f"frugal: warning: {message}", file=sys.stderr)
+
+
+def _end_by_sigpipe() -> None:
+    """End as `cat` does when `head` has seen enough: silent, by the signal that Python ignores."""
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    os.kill(os.getpid(), signal.SIGPIPE)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -242,6 +276,8 @@ def _fraction(text: str) -> float:
 def _one_line(error: Exception) -> str:
     if isinstance(error, OSError) and error.filename:
         return f"{error.filename}: {error.strerror}"
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
     return " ".join(str(error).split())
 
 

@@ -139,18 +139,30 @@ def test_bad_input_gets_one_line_and_exit_code_2(tmp_path, changes, message):
     assert not (tmp_path / "m.safetensors").exists()
 
 
-def test_a_price_list_that_does_not_fit_the_table_is_named(tmp_path):
-    costs = tmp_path / "costs.csv"
-    costs.write_text("feature,cost\nage,1\n")
-    code, _, err = frugal(*TRAIN[:5], "--costs", costs, "--out", tmp_path / "m")
+def test_a_price_list_that_leaves_something_open_is_told_before_the_training(tmp_path):
+    costs, out = tmp_path / "costs.csv", tmp_path / "m.safetensors"
+    costs.write_text("feature,cost\nage,3\nsex,1\nchest_pain,1\nresting_bp,1\nchol,7.27\nthal,102.9\n")
+    code, _, err = frugal(*TRAIN[:5], "--costs", costs, "--set", "max_trees=2", "--out", out)
+    assert code == 0
+    assert err.splitlines() == [
+        "frugal: warning: no price for 'cholesterol', 'fasting_sugar', 'resting_ecg', 'max_heart_rate', 'exercise_angina', "
+        "'st_depression', 'st_slope', 'vessels': each costs 1",
+        "frugal: warning: a price for 'chol' (did you mean 'cholesterol'?), which is no column: it is not used",
+    ]
+    assert [load(out).costs[name].cost for name in ("age", "cholesterol", "thal")] == [3, 1, 102.9]
+
+
+def test_another_tables_price_list_is_refused(tmp_path):
+    (tmp_path / "costs.csv").write_text("feature,cost\nwidth,1\n")
+    code, _, err = frugal(*TRAIN[:5], "--costs", tmp_path / "costs.csv", "--out", tmp_path / "m")
     assert code == 2
-    assert "no cost for 'sex', 'chest_pain'" in err
+    assert "prices for 'width', and none of them is a column: the columns are 'age', 'sex'" in err
 
 
 def test_a_budget_too_small_warns_and_still_writes_a_model(tmp_path):
     code, out, err = frugal(*TRAIN, "--budget", "0.5", "--out", tmp_path / "m.safetensors")
     assert code == 0
-    assert "frugal: no tree fits the budget of 0.5 per case" in err
+    assert "frugal: warning: no tree fits the budget of 0.5 per case" in err
     assert "max cost     0.00" in out
 
 

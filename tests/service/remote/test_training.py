@@ -136,7 +136,7 @@ def test_what_a_learner_warned_of_is_told(capsys):
     assert main(["jobs", "submit", *arguments]) == 0
     out, err = capsys.readouterr()
     assert "max cost     0.00" in out
-    assert "frugal: no tree fits the budget of 0.5 per case" in err
+    assert "frugal: warning: no tree fits the budget of 0.5 per case" in err
 
 
 def test_learners_are_listed_with_their_defaults(frugal):
