@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -238,7 +239,7 @@ def growing_only(X: np.ndarray, y: np.ndarray, trees: int) -> float:
     schema = Schema(Feature(f"x{i}") for i in range(X.shape[1]))
     binning = Binning.of(X, schema)
     labels = np.unique(y, return_inverse=True)[1].astype(np.int32)
-    grower = Grower(
+    alone = Grower(
         binning.apply(X, labels, schema),
         binning,
         schema,
@@ -248,10 +249,11 @@ def growing_only(X: np.ndarray, y: np.ndarray, trees: int) -> float:
         int(labels.max()) + 1,
         0,
     )
+    together = replace(alone, threads=2)
     ratios = []
     for _ in range(3):
-        one = seconds(lambda: list(grower.trees(trees, 1)))
-        ratios.append(one / seconds(lambda: list(grower.trees(trees, 2))))
+        one = seconds(lambda: list(alone.trees(trees)))
+        ratios.append(one / seconds(lambda: list(together.trees(trees))))
     return round(statistics.median(ratios), 2)
 
 
@@ -278,10 +280,11 @@ small = Grower(Binning.of(table[:500], schema).apply(table[:500], classes[:500],
                CostModel.of(None, schema.names), criterion(impurity("threshold-pairs", 7)), np.ones(500), 7, 0)
 list(small.trees(2))  # compiled code in memory before counting
 del table, codes
-grower = Grower(bins, binning, schema, CostModel.of(None, schema.names), criterion(impurity("threshold-pairs", 7)), np.ones(rows), 7, 0)
+grower = Grower(bins, binning, schema, CostModel.of(None, schema.names), criterion(impurity("threshold-pairs", 7)), np.ones(rows), 7, 0,
+                threads=threads)
 open("/proc/self/clear_refs", "w").write("5")
 before = peak()
-grown = list(grower.trees(trees, threads))
+grown = list(grower.trees(trees))
 used = peak() - before
 print(used + bins.codes.nbytes, bins.codes.nbytes, sum(array.nbytes for tree in grown for array in tree))
 """

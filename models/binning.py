@@ -22,16 +22,21 @@ class Binning(NamedTuple):
     sizes: NDArray[np.int64]
 
     @classmethod
-    def of(cls, table: NDArray[np.float64], schema: Schema, max_bins: int = MOST_BINS, n_jobs: int = 1) -> "Binning":
-        """Choose bins from a table of codes: every distinct value its own while there is room, else about equally many rows in each."""
+    def of(cls, table: NDArray[np.float64], schema: Schema, max_bins: int = MOST_BINS, n_jobs: int = 1, seed: int = 0) -> "Binning":
+        """Choose bins from a table of codes: every distinct value its own while there is room, else about equally many rows in each.
+
+        Of a long table, rows drawn with the seed speak for all: every k-th would see one phase of whatever repeats.
+        """
         if not 2 <= max_bins <= MOST_BINS:
             raise ValueError(f"max_bins is {max_bins!r}: expected a whole number from 2 to {MOST_BINS}")
+
+        some = sample_rows(len(table), SAMPLE, seed)
 
         def work(i: int) -> tuple[NDArray[np.float64], NDArray[np.uint8]]:
             feature = schema.features[i]
             if feature.kind == CATEGORICAL:
                 return np.empty(0), _category_bins(table[:, i], len(feature.categories), max_bins)
-            column = table[:: max(1, -(-len(table) // SAMPLE)), i]
+            column = table[some, i]
             return _edges(column[~np.isnan(column)], max_bins), np.empty(0, np.uint8)
 
         with ThreadPoolExecutor(n_jobs) as pool:  # sorting releases the GIL
@@ -54,6 +59,13 @@ class Binning(NamedTuple):
         offsets = np.concatenate([[0], np.cumsum(self.sizes + 1)])[:-1].astype(np.int64)
         categorical = np.array([feature.kind == CATEGORICAL for feature in schema.features], np.bool_)
         return Bins(codes, classes, offsets, self.sizes, categorical)
+
+
+def sample_rows(total: int, most: int, seed: int) -> NDArray[np.int64] | slice:
+    """Rows to look at where all would be too many: drawn without replacement, in their order."""
+    if total <= most:
+        return slice(None)
+    return np.sort(np.random.default_rng((seed, SAMPLE)).choice(total, most, replace=False))
 
 
 def _edges(values: NDArray[np.float64], max_bins: int) -> NDArray[np.float64]:

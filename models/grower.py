@@ -3,6 +3,8 @@
 Tree i is a pure function of (table, parameters, seed, i), whoever grows it and in whatever order.
 """
 
+import os
+import resource
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -18,6 +20,7 @@ from models.schema import CATEGORICAL, Schema
 from models.tree import Tree
 
 GRID = 2**20  # weights are rounded to multiples of a power of two this far below the greatest, so that sums and differences are exact
+MOST_SLOTS = 4  # histograms of one tree that may wait: more gained nothing on covertype
 
 
 @dataclass(frozen=True)
@@ -34,6 +37,7 @@ class Grower:
     seed: int
     bootstrap: bool = True
     on_path: bool = False
+    threads: int = 1
 
     def tree(self, i: int) -> Tree:
         """Tree i: on a bootstrap sample of the rows, or on all of them."""
@@ -44,25 +48,25 @@ class Grower:
             picks = np.random.default_rng(entropy).integers(0, rows, rows, dtype=np.int32)
             weights = weights * np.bincount(picks, minlength=rows)
             del picks
-        nodes, children, *grown = grow(
-            self.bins, weights, self.criterion, self._fees(), self.classes, int(entropy.generate_state(1, np.uint64)[0] >> 1)
-        )
+        seed = int(entropy.generate_state(1, np.uint64)[0] >> 1)
+        nodes, children, *grown = grow(self.bins, weights, self.criterion, self._fees(), self.classes, self._slots(), seed)
         for k, size in enumerate((nodes,) * 6 + (children,) * 2):
             grown[k] = grown[k][:size].copy()  # one at a time, so that no two whole copies are held
         return self._tree(*grown)
 
-    def trees(self, most: int, n_jobs: int = 1) -> Iterator[Tree]:
-        """Trees 0, 1, ... in that order; `n_jobs` threads grow ahead."""
-        if n_jobs == 1:
+    def trees(self, most: int) -> Iterator[Tree]:
+        """Trees 0, 1, ... in that order; threads grow ahead."""
+        if self.threads == 1:
             yield from map(self.tree, range(most))
             return
-        with ThreadPoolExecutor(n_jobs) as pool:
-            waiting: list[Future[Tree]] = [pool.submit(self.tree, i) for i in range(min(most, n_jobs + 1))]
+        ahead = self.threads + 1
+        with ThreadPoolExecutor(self.threads) as pool:
+            waiting: list[Future[Tree]] = [pool.submit(self.tree, i) for i in range(min(most, ahead))]
             try:
                 for i in range(most):
                     done = waiting.pop(0).result()
-                    if i + n_jobs + 1 < most:
-                        waiting.append(pool.submit(self.tree, i + n_jobs + 1))
+                    if i + ahead < most:
+                        waiting.append(pool.submit(self.tree, i + ahead))
                     yield done
             finally:
                 for future in waiting:
@@ -73,34 +77,65 @@ class Grower:
         floor = prices.floor / MILLION or 1.0
         return Fees(prices.cost / MILLION, prices.cost_in_group / MILLION, prices.group, floor, self.on_path)
 
+    def _slots(self) -> int:
+        """As many histograms as fit a quarter of the memory that the threads share; a tree needs none, so the trees are the same."""
+        cells = int(self.bins.sizes.sum() + len(self.bins.sizes))
+        each = max(1, cells * self.classes * 8)
+        return min(MOST_SLOTS, memory_limit() // 4 // self.threads // each)
+
     def _tree(self, feature, cut, missing, first, many, values, child, child_bin) -> Tree:  # type: ignore[no-untyped-def]
         """The kernel's nodes with real thresholds, and child tables by category instead of by bin."""
         nodes = len(feature)
         threshold = np.zeros(nodes)
         tables = np.zeros(nodes, np.int64)
-        categorical = [i for i, described in enumerate(self.schema.features) if described.kind == CATEGORICAL]
-        for f in range(len(self.schema)):
-            here = np.flatnonzero(feature == f)
-            if f in categorical:
-                tables[here] = len(self.schema.features[f].categories)
-            else:
-                tables[here] = 2
-                threshold[here] = self.binning.edges[f][cut[here]] if len(here) else 0.0
+        for f, described in enumerate(self.schema.features):
+            tables[feature == f] = len(described.categories) if described.kind == CATEGORICAL else 2
         start = np.concatenate([[0], np.cumsum(tables)])
         children = np.full(start[-1], -1, np.int32)
-        numeric = np.flatnonzero((feature >= 0) & ~np.isin(feature, categorical))
-        children[start[numeric]] = child[first[numeric]]
-        children[start[numeric] + 1] = child[first[numeric] + 1]
-        for i in np.flatnonzero(np.isin(feature, categorical)):
-            by_bin = np.full(257, -1, np.int32)
-            by_bin[child_bin[first[i] : first[i] + many[i]]] = child[first[i] : first[i] + many[i]]
-            children[start[i] : start[i + 1]] = by_bin[self.binning.bin_of[feature[i]]]
+        for f, described in enumerate(self.schema.features):
+            here = np.flatnonzero(feature == f)
+            if described.kind == CATEGORICAL:
+                by_bin = _children_by_bin(child, child_bin, first[here], many[here], int(self.bins.sizes[f]))
+                children[start[here][:, None] + np.arange(len(described.categories))] = by_bin[:, self.binning.bin_of[f]]
+            elif len(here):
+                threshold[here] = self.binning.edges[f][cut[here]]
+                children[start[here]] = child[first[here]]
+                children[start[here] + 1] = child[first[here] + 1]
         return Tree(feature, np.full(nodes, -np.inf), threshold, start, children, missing, values)
 
 
+def _children_by_bin(
+    child: NDArray[np.int32], child_bin: NDArray[np.int32], first: NDArray[np.int64], many: NDArray[np.int32], bins: int
+) -> NDArray[np.int32]:
+    """Nodes x bins: the child that each bin of a category leads to, -1 where training saw none."""
+    table = np.full((len(first), bins), -1, np.int32)
+    node = np.repeat(np.arange(len(first)), many)
+    entry = np.arange(len(node)) - np.repeat(np.cumsum(many) - many, many) + first[node]
+    seen = child_bin[entry] < bins  # missing stands behind the last bin
+    table[node[seen], child_bin[entry[seen]]] = child[entry[seen]]
+    return table
+
+
+def memory_limit() -> int:
+    """Bytes that this process may use: its own limit, which a training job has, or else what the machine has."""
+    limit, _ = resource.getrlimit(resource.RLIMIT_DATA)
+    return limit if limit != resource.RLIM_INFINITY else os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
 def on_grid(weights: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Weights as multiples of a power of two; whole numbers up to a million stay as they are."""
-    if not len(weights) or weights.max() <= 0 or (weights == np.rint(weights)).all():
+    """Weights as multiples of a power of two, at least one step each: a row that counts does not vanish.
+
+    Whole numbers up to a million stay as they are.
+
+    Examples
+    --------
+    >>> on_grid(np.array([1.0, 2.0, 0.0])).tolist()
+    [1.0, 2.0, 0.0]
+    >>> (on_grid(np.array([1.0, 0.5, 1e-9, 0.0])) * GRID).tolist()
+    [1048576.0, 524288.0, 1.0, 0.0]
+    """
+    most = weights.max(initial=0.0)
+    if most <= GRID and (weights == np.rint(weights)).all():
         return weights
-    step = 2.0 ** np.ceil(np.log2(weights.max() / GRID))
-    return np.asarray(np.rint(weights / step) * step)
+    step = 2.0 ** np.ceil(np.log2(most / GRID))
+    return np.asarray(np.where(weights > 0, np.maximum(np.rint(weights / step), 1.0), 0.0) * step)

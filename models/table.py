@@ -250,4 +250,6 @@ def read_weights(sample_weight: Any, rows: int) -> NDArray[np.float64]:
         raise ValueError("sample_weight must be finite numbers of at least 0")
     if not (weights > 0).any():
         raise ValueError("every sample_weight is zero: some rows must count")
+    if not 1e-12 <= weights.max() <= 1e12:
+        raise ValueError(f"the greatest sample_weight is {weights.max():g}: expected 1e-12 to 1e12; multiply them all by one number")
     return weights

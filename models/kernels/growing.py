@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 
 from models.kernels.choosing import NONE
 from models.kernels.compiling import inlined, kernel
+from models.kernels.histograms import SMALL, Work, compact, fill_one, gather, hand_down, own_histogram
 from models.kernels.impurity import impurity
+from models.kernels.slots import give, make_slots
 from models.kernels.splitting import DEAD, NO_SPLIT, Scratch, best_cut, every_category, is_empty
 from models.kernels.walking import LEAF
-
-SMALL = 48  # rows; from 16 to 256 growing took the same time on covertype
 
 
 class Fees(NamedTuple):
@@ -32,24 +32,9 @@ class Fees(NamedTuple):
     on_path: bool  # prices in the context of the path: bought features cost the floor, entered groups their price inside
 
 
-class Work(NamedTuple):
-    """What growing needs beside the tree itself."""
-
-    rows: NDArray[np.int32]
-    spare: NDArray[np.int32]
-    classes: NDArray[np.int32]  # of a node's rows, in their order
-    weights: NDArray[np.float64]
-    order: NDArray[np.uint8]  # a small node's codes of one feature, sorted
-    place: NDArray[np.int32]
-    histograms: NDArray[np.float64]  # slots x cells x classes
-    fees: NDArray[np.float64]  # per feature, at the node
-    dead: NDArray[np.bool_]  # per feature: nothing to split at the node, nor anywhere below
-    counts: NDArray[np.int64]  # rows per outcome
-
-
 @kernel
-def grow(bins, row_weights, criterion, fees, classes, seed):
-    """Grow one tree on the rows of positive weight.
+def grow(bins, row_weights, criterion, fees, classes, slots, seed):
+    """Grow one tree on the rows of positive weight; a node that finds none of the `slots` free is searched without a histogram.
 
     Gives the number of nodes and of children; per node: feature, cut (last bin on the left), missing child, first and number of children,
     class counts; and the list of children with the bin each stands for. The arrays are longer than they need to be.
@@ -57,7 +42,8 @@ def grow(bins, row_weights, criterion, fees, classes, seed):
     chosen = np.flatnonzero(row_weights > 0).astype(np.int32)
     features, size = len(bins.sizes), len(chosen)
     cells = int(bins.offsets[-1] + bins.sizes[-1] + 1) if features else 0
-    slots = 4  # histograms that may wait; a node that finds none counts its own
+    if size <= SMALL:
+        slots = 0
     widest = int(bins.sizes.max()) + 1 if features else 1
     work = Work(
         chosen,
@@ -66,7 +52,8 @@ def grow(bins, row_weights, criterion, fees, classes, seed):
         np.empty(size, np.float64),
         np.empty(SMALL, np.uint8),
         np.empty(SMALL, np.int32),
-        np.empty((slots if size > SMALL else 0, cells, classes), np.float64),
+        make_slots(slots),
+        np.empty((slots, cells, classes), np.float64),
         np.empty(features, np.float64),
         np.zeros(features, np.bool_),
         np.empty(257, np.int64),
@@ -84,9 +71,9 @@ def grow(bins, row_weights, criterion, fees, classes, seed):
     begin, end, slot = np.zeros(room, np.int32), np.zeros(room, np.int32), np.full(room, NONE, np.int32)
     totals = np.zeros(classes)
     child, child_bin = np.zeros(room, np.int32), np.zeros(room, np.int32)
-    stack, free = np.zeros(64, np.int32), np.arange(slots).astype(np.int32)
+    stack = np.zeros(64, np.int32)
     dead = np.zeros((64, features), np.bool_)  # beside the stack
-    nodes, children, depth, frees = 1, 0, 1, slots if size > SMALL else 0
+    nodes, children, depth = 1, 0, 1
     end[0] = size
     while depth:
         depth -= 1
@@ -95,11 +82,10 @@ def grow(bins, row_weights, criterion, fees, classes, seed):
         set_fees(bins, fees, feature, parent, i, work.fees)
         totals[:] = 0.0
         count_classes(bins, row_weights, work.rows, begin[i], end[i], totals)
-        best, best_bin, goes_left, frees = search(
-            bins, row_weights, criterion, begin[i], end[i], totals, slot, i, free, frees, work, scratch
-        )
+        slot[i], best, best_bin, goes_left = search(bins, row_weights, criterion, begin[i], end[i], totals, slot[i], work, scratch)
         if best == NONE:
-            frees = release(slot, i, free, frees)
+            give(work.slots, slot[i])
+            slot[i] = NONE
             continue
         outcomes, some_missing = part(bins, best, best_bin, goes_left, begin[i], end[i], work)
         if nodes + outcomes > len(feature):
@@ -134,7 +120,7 @@ def grow(bins, row_weights, criterion, fees, classes, seed):
             dead = wider
         for k in range(depth, depth + outcomes):
             dead[k] = work.dead
-        frees = hand_down(bins, row_weights, begin, end, slot, i, nodes - outcomes, nodes, biggest, smallest, free, frees, work)
+        hand_down(bins, row_weights, begin, end, slot, i, nodes - outcomes, nodes, biggest, smallest, work)
         depth = push_all(stack, depth, nodes - outcomes, nodes, biggest, smallest)
     values = np.zeros((nodes, classes))  # only now: while growing, room for nodes to come would double it
     for i in range(nodes - 1, -1, -1):
@@ -180,21 +166,14 @@ def set_fees(bins, fees, feature, parent, i, at_node):
 
 
 @inlined
-def search(bins, row_weights, criterion, begin, end, totals, slot, i, free, frees, work, scratch):
-    """The feature of least risk: (feature or NONE, cut, whether missing goes left, free slots)."""
+def search(bins, row_weights, criterion, begin, end, totals, own, work, scratch):
+    """The feature of least risk: (the node's slot, feature or NONE, cut, whether missing goes left)."""
     whole = impurity(criterion.impurity, totals)
     best, best_risk, best_bin, best_left = NONE, np.inf, NO_SPLIT, False
     if whole <= 0.0:
-        return best, best_bin, best_left, frees
+        return own, best, best_bin, best_left
     small = end - begin <= SMALL and not criterion.random
-    own = NONE
-    if end - begin > SMALL:
-        if slot[i] == NONE and frees:
-            frees -= 1
-            slot[i] = free[frees]
-            gather(bins, row_weights, work, begin, end)
-            fill(bins, work, begin, end, work.histograms[slot[i]])
-        own = slot[i]
+    own = own_histogram(bins, row_weights, begin, end, own, work)
     if own == NONE:
         gather(bins, row_weights, work, begin, end)
     for f in range(len(bins.sizes)):
@@ -229,66 +208,7 @@ def search(bins, row_weights, criterion, begin, end, totals, slot, i, free, free
                         bin_, after = int(work.order[bin_]), int(work.order[after])
                     bin_ = (bin_ + after - 1) // 2  # halfway between the two sides
                 best, best_risk, best_bin, best_left = f, risk, bin_, left
-    return best, best_bin, best_left, frees
-
-
-@inlined
-def gather(bins, row_weights, work, begin, end):
-    """The classes and weights of a node's rows, side by side."""
-    for k in range(begin, end):
-        work.classes[k] = bins.classes[np.uint32(work.rows[k])]
-        work.weights[k] = row_weights[np.uint32(work.rows[k])]
-
-
-@inlined
-def fill(bins, work, begin, end, histogram):
-    for f in range(len(bins.sizes)):
-        if not work.dead[f]:
-            cells = histogram[bins.offsets[f] : bins.offsets[f] + bins.sizes[f] + 1]
-            cells[:, :] = 0.0
-            fill_one(bins, f, work, begin, end, cells)
-
-
-@inlined
-def fill_one(bins, f, work, begin, end, cells):
-    codes = bins.codes[f]
-    for k in range(begin, end):
-        cells[codes[np.uint32(work.rows[k])], np.uint32(work.classes[k])] += work.weights[k]
-
-
-@inlined
-def compact(bins, f, work, begin, end, cells):
-    """Only the bins that a small node's rows are in, in order, and missing behind them; `work.order` keeps their codes. Gives how many."""
-    codes = bins.codes[f]
-    size = np.uint8(bins.sizes[f])
-    held = 0
-    for k in range(begin, end):  # insertion sort of row places by code
-        code = codes[np.uint32(work.rows[k])]
-        at = held
-        while at > 0 and work.order[at - 1] > code:
-            work.order[at] = work.order[at - 1]
-            work.place[at] = work.place[at - 1]
-            at -= 1
-        work.order[at] = code
-        work.place[at] = k
-        held += 1
-    distinct, last = -1, -1
-    for at in range(held):
-        code = work.order[at]
-        if code == size:
-            break
-        if code != last:
-            distinct += 1
-            cells[distinct, :] = 0.0
-            last = code
-        cells[distinct, work.classes[work.place[at]]] += work.weights[work.place[at]]
-        work.order[distinct] = code
-    distinct += 1
-    cells[distinct, :] = 0.0
-    for k in range(begin, end):
-        if codes[np.uint32(work.rows[k])] == size:
-            cells[distinct, work.classes[k]] += work.weights[k]
-    return distinct
+    return own, best, best_bin, best_left
 
 
 @inlined
@@ -350,45 +270,6 @@ def missing_way(categorical, some_missing, goes_left, child, first, outcomes, ro
         if weight > most:
             heaviest, most = child[k], weight
     return heaviest
-
-
-@inlined
-def hand_down(bins, row_weights, begin, end, slot, i, low, high, biggest, smallest, free, frees, work):
-    """Give the biggest child what its siblings leave of the parent's histogram, and the child that is grown next its own."""
-    if slot[i] == NONE:
-        return frees
-    if end[biggest] - begin[biggest] <= SMALL or not frees:
-        return release(slot, i, free, frees)
-    own = slot[i]
-    slot[i] = NONE
-    slot[biggest] = own
-    for j in range(low, high):
-        if j == biggest:
-            continue
-        frees -= 1
-        other = free[frees]
-        gather(bins, row_weights, work, begin[j], end[j])
-        fill(bins, work, begin[j], end[j], work.histograms[other])
-        for f in range(len(bins.sizes)):
-            if not work.dead[f]:
-                for cell in range(bins.offsets[f], bins.offsets[f] + bins.sizes[f] + 1):
-                    for c in range(work.histograms.shape[2]):
-                        work.histograms[own, cell, c] -= work.histograms[other, cell, c]
-        if j == smallest and end[j] - begin[j] > SMALL:
-            slot[j] = other
-        else:
-            free[frees] = other
-            frees += 1
-    return frees
-
-
-@inlined
-def release(slot, i, free, frees):
-    if slot[i] == NONE:
-        return frees
-    free[frees] = slot[i]
-    slot[i] = NONE
-    return frees + 1
 
 
 @inlined

@@ -7,8 +7,8 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from models.acquire import threads
 from models.costs import millionths, money
+from models.grower import Grower
 from models.learners.greedy import GreedyLearner, Prepared, Rows
 from models.tree import Leaf, Tree
 
@@ -98,7 +98,10 @@ class BudgetForestClassifier(GreedyLearner):
         prepared = self._prepare(X, y, sample_weight)
         grid = self._alphas()
         rows, held_out = prepared.split(self.validation_fraction, hold_out=limit is not None or len(grid) > 1)
-        grown = [self._grow_within(prepared, rows, held_out, alpha, limit, progress) for alpha in grid]
+        growers = self._growers(prepared, rows, grid, bootstrap=True)
+        grown = [
+            self._grow_within(grower, prepared, rows, held_out, alpha, limit, progress) for alpha, grower in zip(grid, growers, strict=True)
+        ]
         best = min(grown, key=lambda forest: (forest.error, forest.cost, -forest.alpha)) if held_out is not None else grown[0]
         if not best.trees:
             warnings.warn(
@@ -112,22 +115,49 @@ class BudgetForestClassifier(GreedyLearner):
         return self
 
     def _grow_within(
-        self, prepared: Prepared, rows: Rows, held_out: Rows | None, alpha: float, limit: float | None, progress: Progress | None
+        self,
+        grower: Grower,
+        prepared: Prepared,
+        rows: Rows,
+        held_out: Rows | None,
+        alpha: float,
+        limit: float | None,
+        progress: Progress | None,
     ) -> Grown:
-        """Algorithm 1: add trees while the mean cost on the rows held out stays within the limit."""
+        """Algorithm 1: add trees while the mean cost on the rows held out stays within the limit.
+
+        Measuring a forest takes time in proportion to its trees, so it is not measured at every size, but at 1, 2, 3, 4, 6, 9, ...; when
+        one is over the limit, halving finds the last size that is within it and whose successor is not.
+        """
         trees: list[Tree] = []
-        grower = self._grower(prepared, rows, alpha, bootstrap=True)
-        error, cost = np.nan, np.nan
+        most = int(self.max_trees)
+        within, found = 0, (np.nan, np.nan)
         if held_out is not None and limit is not None:  # without one every tree is kept, and the last is measured
-            error, cost = self._measure([Leaf(rows.counts().tolist())], prepared, held_out, "majority")
-        for tree in grower.trees(int(self.max_trees), threads(self.n_jobs)):
-            last = len(trees) + 1 == self.max_trees
-            if held_out is not None and (limit is not None or last):
-                found = self._measure([*trees, tree], prepared, held_out, "majority")
-                if limit is not None and found[1] > limit:
-                    break
-                error, cost = found
+            found = self._measure([Leaf(rows.counts().tolist())], prepared, held_out, "majority")
+        due = 1 if limit is not None else most
+        for tree in grower.trees(most):
             trees.append(tree)
+            if held_out is not None and len(trees) == due:
+                next_found = self._measure(trees, prepared, held_out, "majority")
+                if limit is not None and next_found[1] > limit:
+                    within, found = self._last_within(trees, within, found, prepared, held_out, limit)
+                    return Grown(alpha, trees[:within], *found)
+                within, found = due, next_found
+                due = min(most, due + max(1, due // 2))
             if progress is not None:
-                progress(alpha, len(trees), cost)
-        return Grown(alpha, trees, error, cost)
+                progress(alpha, len(trees), found[1])
+        return Grown(alpha, trees, *found)
+
+    def _last_within(
+        self, trees: list[Tree], within: int, found: tuple[float, float], prepared: Prepared, held_out: Rows, limit: float
+    ) -> tuple[int, tuple[float, float]]:
+        """By halving between a size within the limit and all trees, which are over it: (a size whose successor is over, its measures)."""
+        over = len(trees)
+        while over - within > 1:
+            middle = (within + over) // 2
+            measured = self._measure(trees[:middle], prepared, held_out, "majority")
+            if measured[1] > limit:
+                over = middle
+            else:
+                within, found = middle, measured
+        return within, found

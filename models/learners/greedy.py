@@ -94,24 +94,29 @@ class GreedyLearner(Learner):
             rows = Rows(table.codes[kept], classes[kept], weights[kept], len(self.classes_))
         return Prepared(rows, schema, costs, seed_of(self.random_state))
 
-    def _grower(self, prepared: Prepared, rows: Rows, alpha: float, bootstrap: bool) -> Grower:
+    def _growers(self, prepared: Prepared, rows: Rows, alphas: Sequence[float], bootstrap: bool) -> list[Grower]:
+        """One for each alpha, all on the same bins."""
         if self.price not in ("constant", "path"):
             raise ValueError(f"price is {self.price!r}: expected 'constant' or 'path'")
-        which = impurity(self.impurity, rows.count, alpha, self.power, self.terms)
         jobs = threads(self.n_jobs)
-        binning = Binning.of(rows.codes, prepared.schema, self.max_bins, jobs)
-        return Grower(
-            bins=binning.apply(rows.codes, rows.classes, prepared.schema, jobs),
-            binning=binning,
-            schema=prepared.schema,
-            costs=prepared.costs,
-            criterion=criterion(which, self.split, self.stumps),
-            weights=on_grid(rows.weights),
-            classes=rows.count,
-            seed=prepared.seed,
-            bootstrap=bootstrap,
-            on_path=self.price == "path",
-        )
+        binning = Binning.of(rows.codes, prepared.schema, self.max_bins, jobs, prepared.seed)
+        bins, weights = binning.apply(rows.codes, rows.classes, prepared.schema, jobs), on_grid(rows.weights)
+        return [
+            Grower(
+                bins=bins,
+                binning=binning,
+                schema=prepared.schema,
+                costs=prepared.costs,
+                criterion=criterion(impurity(self.impurity, rows.count, alpha, self.power, self.terms), self.split, self.stumps),
+                weights=weights,
+                classes=rows.count,
+                seed=prepared.seed,
+                bootstrap=bootstrap,
+                on_path=self.price == "path",
+                threads=jobs,
+            )
+            for alpha in alphas
+        ]
 
     def _measure(self, trees: Sequence[Tree | Leaf], prepared: Prepared, rows: Rows, vote: Any) -> tuple[float, float]:
         """Error and mean cost of trees on some rows, under the learner's own order and stop."""
@@ -200,8 +205,8 @@ class GreedyTreeClassifier(GreedyLearner):
         grid = self._alphas()
         rows, held_out = prepared.split(self.validation_fraction, hold_out=len(grid) > 1)
         best: tuple[float, float, float, Tree] | None = None
-        for alpha in grid:
-            tree = self._grower(prepared, rows, alpha, bootstrap=False).tree(0)
+        for alpha, grower in zip(grid, self._growers(prepared, rows, grid, bootstrap=False), strict=True):
+            tree = grower.tree(0)
             error, cost = (np.nan, np.nan) if held_out is None else self._measure([tree], prepared, held_out, "counts")
             if best is None or (error, cost, -alpha) < best[:3]:
                 best = (error, cost, -alpha, tree)

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from models import Ensemble, acquire
+from models.binning import sample_rows
 from models.curves import Point, by_budget, by_trees
 from models.table import read_table
 
@@ -15,18 +16,18 @@ SIZES = 12  # points of the curve of trees
 ENOUGH = 5_000  # rows for a point of the curves: its error is then known to less than a per cent
 
 
-def measured(ensemble: Ensemble, X: Any, y: Any, n_jobs: int | None = None) -> Ensemble:
-    """The same ensemble with its metrics on these rows and labels; `curve` among them."""
-    return ensemble.with_settings(metrics={**ensemble.metrics, **measure(ensemble, X, y, n_jobs)})
+def measured(ensemble: Ensemble, X: Any, y: Any, n_jobs: int | None = None, seed: int = 0) -> Ensemble:
+    """The same ensemble with its metrics on these rows and labels; `curve`, on rows drawn with the seed, among them."""
+    return ensemble.with_settings(metrics={**ensemble.metrics, **measure(ensemble, X, y, n_jobs, seed)})
 
 
-def measure(ensemble: Ensemble, X: Any, y: Any, n_jobs: int | None = None) -> dict[str, Any]:
+def measure(ensemble: Ensemble, X: Any, y: Any, n_jobs: int | None = None, seed: int = 0) -> dict[str, Any]:
     codes = read_table(X, schema=ensemble.schema).codes
     truth = np.asarray(y).astype(str)
     found = acquire(ensemble, codes, n_jobs=n_jobs)
     labels = found.labels.astype(str)
     use = found.acquired.mean(axis=0).tolist()
-    some = slice(None, None, max(1, -(-len(truth) // ENOUGH)))
+    some = sample_rows(len(truth), ENOUGH, seed)
     true = np.asarray(y)[some]
     return {
         "rows": len(truth),

@@ -55,7 +55,7 @@ def train(table: Columns, spec: Spec, tell: Tell = lambda progress: None, n_jobs
     ensemble: Ensemble = with_penalties(learner.ensemble_, spec.penalties)
     tell(Progress("measuring", GROWN, len(ensemble)))
     if len(test):
-        ensemble = measured(ensemble, X.rows(test), labels[test], n_jobs)
+        ensemble = measured(ensemble, X.rows(test), labels[test], n_jobs, spec.seed)
     return Trained(ensemble, [str(warning.message) for warning in said])
 
 

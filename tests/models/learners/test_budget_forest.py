@@ -11,6 +11,7 @@ from sklearn.datasets import make_classification
 from sklearn.utils.estimator_checks import check_estimator
 
 from models import BudgetForestClassifier, CostModel, Price, decide, dump, load
+from models.binning import Binning
 from models.curves import by_budget, by_trees, frontier, leaf_confidence, plot, precision_at_5
 
 EXPECTED_FAILURES = {
@@ -53,6 +54,40 @@ def test_the_mean_cost_on_held_out_rows_meets_the_budget_and_one_more_tree_would
     looser = BudgetForestClassifier(budget=None, max_trees=forest.n_trees_ + 1, random_state=0)
     rest = np.setdiff1d(np.arange(len(X)), held)
     assert looser.fit(X[rest], y[rest]).acquire(X[held]).cost.mean() > 4.5
+
+
+def test_measuring_takes_time_in_proportion_to_the_trees(data, monkeypatch):
+    X, y, *_ = data
+    measured, learner = [], BudgetForestClassifier(budget=1000, max_trees=200, alpha=30, random_state=0)
+    real = learner._measure
+    monkeypatch.setattr(learner, "_measure", lambda trees, *rest: measured.append(len(trees)) or real(trees, *rest))
+    learner.fit(X, y)
+    assert learner.n_trees_ == 200
+    assert measured[:6] == [1, 1, 2, 3, 4, 6]  # the first is the single leaf
+    assert sum(measured) < 4 * 200
+
+
+def test_the_table_is_binned_once_for_all_alphas(data, monkeypatch):
+    X, y, *_ = data
+    binned, real = [], Binning.apply
+    monkeypatch.setattr(Binning, "apply", lambda self, *rest: binned.append(self) or real(self, *rest))
+    BudgetForestClassifier(alpha=[0, 2, 8], max_trees=1, random_state=0).fit(X, y)
+    assert len(binned) == 1
+
+
+@pytest.mark.parametrize("limit", [4.0, 4.3, 4.6, 5.0, 5.5])
+def test_halving_ends_at_a_size_whose_successor_breaks_the_budget(data, limit):
+    X, y, *_ = data
+    forest = BudgetForestClassifier(budget=limit, max_trees=25, alpha=4, random_state=0).fit(X, y)
+    held = np.sort(np.random.default_rng((0, 2**32)).permutation(len(X))[: round(0.3 * len(X))])
+    rest = np.setdiff1d(np.arange(len(X)), held)
+    costs = [
+        p.mean_cost
+        for p in by_trees(BudgetForestClassifier(max_trees=25, alpha=4, random_state=0).fit(X[rest], y[rest]).ensemble_, X[held], y[held])
+    ]
+    n = forest.n_trees_
+    assert n == 25 or costs[n] > limit
+    assert n == 0 or costs[n - 1] <= limit
 
 
 def test_a_budget_that_no_tree_fits_gives_one_leaf_and_says_so(data):

@@ -14,11 +14,13 @@ from sklearn.utils.estimator_checks import check_estimator
 from models import CostModel, Ensemble, Feature, GreedyTreeClassifier, Price, Schema
 from tests.naive import growing as naive
 
+WORDS = tuple(f"w{k:02}" for k in range(40))
+
 
 @st.composite
 def tables(draw):
     """(rows as dicts, features) with categories, missing values and weights; big enough now and then for histograms."""
-    kinds = draw(st.lists(st.sampled_from([None, None, ("a", "b"), ("a", "b", "c")]), min_size=1, max_size=4))
+    kinds = draw(st.lists(st.sampled_from([None, None, WORDS[:2], WORDS[:3]]), min_size=1, max_size=4))
     features = {f"x{i}": kind for i, kind in enumerate(kinds)}
     size = draw(st.sampled_from([1, 3, 8, 20, 80]))
     values = {
@@ -29,19 +31,41 @@ def tables(draw):
     return draw(st.lists(row, min_size=size, max_size=size)), features
 
 
+def large_table(seed, rows, kinds, noise, missing, skew):
+    """The same kind of table drawn at once: categories in shares as uneven as `skew`, a class that hangs on all columns but for noise."""
+    rng = np.random.default_rng(seed)
+    features = {f"x{i}": None if kind is None else WORDS[:kind] for i, kind in enumerate(kinds)}
+    codes = [rng.integers(0, 12, rows) if kind is None else (kind * rng.random(rows) ** skew).astype(int) for kind in kinds]
+    classes = np.where(rng.random(rows) < noise, rng.integers(0, 3, rows), (sum(codes) // 2) % 3)
+    gone = rng.random((len(kinds), rows)) < missing
+    columns = [
+        [None if absent else (int(code) if kind is None else kind[code]) for code, absent in zip(codes[f], gone[f], strict=True)]
+        for f, kind in enumerate(features.values())
+    ]
+    weights = rng.choice([0.25, 1.0, 1.0, 3.0], rows).tolist()
+    cells = zip(*columns, classes.tolist(), weights, strict=True)
+    return [dict(zip((*features, "class", "weight"), row, strict=True)) for row in cells], features
+
+
 def as_frame(rows, features):
     return pd.DataFrame({name: pd.Series([row[name] for row in rows], dtype=object if kind else float) for name, kind in features.items()})
 
 
-@given(
-    tables(),
-    st.sampled_from(["threshold-pairs", "clipped-pairs", "powers", "polynomial"]),
-    st.sampled_from([0, 1]),
-    st.booleans(),
-    st.booleans(),
-)
-def test_equals_its_naive_twin(drawn, impurity, alpha, expected, on_path):
-    rows, features = drawn
+def nested(ensemble):
+    """A tree as (feature, cut, class counts, child where missing goes, children by outcome), each child the same again."""
+    flat = ensemble.flat
+
+    def below(i):
+        if flat.feature[i] < 0:
+            return flat.values[i].tolist()
+        children = [None if j < 0 else below(j) for j in flat.children[flat.child_start[i] : flat.child_start[i + 1]]]
+        way = None if flat.missing_child[i] < 0 else below(flat.missing_child[i])
+        return (int(flat.feature[i]), float(flat.threshold[i]), flat.values[i].tolist(), way, children)
+
+    return below(0)
+
+
+def assert_equals_its_twin(rows, features, impurity, alpha, expected, on_path):
     costs = CostModel([Price(name, 1 + i % 3, "g" if i > 1 else None, 0.5 if i > 1 else None) for i, name in enumerate(features)])
     for name, kind in list(features.items()):
         if kind is not None:
@@ -73,8 +97,46 @@ def test_equals_its_naive_twin(drawn, impurity, alpha, expected, on_path):
     }[impurity]
     twin = naive.grow(rows, features, len(classes), measure, fee, expected, on_path)
     schema = learner.ensemble_.schema
-    expected_text = Ensemble.of([twin], schema, costs, classes=classes, vote="counts").text(0)
-    assert sorted(learner.ensemble_.text(0).splitlines()) == sorted(expected_text.splitlines())
+    assert nested(learner.ensemble_) == nested(Ensemble.of([twin], schema, costs, classes=classes, vote="counts"))
+    return learner
+
+
+@given(
+    tables(),
+    st.sampled_from(["threshold-pairs", "clipped-pairs", "powers", "polynomial"]),
+    st.sampled_from([0, 1]),
+    st.booleans(),
+    st.booleans(),
+)
+def test_equals_its_naive_twin(drawn, impurity, alpha, expected, on_path):
+    assert_equals_its_twin(*drawn, impurity, alpha, expected, on_path)
+
+
+@pytest.mark.timeout(120, method="thread")  # a signal does not stop a kernel that never ends
+@pytest.mark.parametrize(
+    ("rows", "kinds", "noise", "missing", "skew", "impurity", "expected", "on_path"),
+    [
+        (4000, [3, 3, 3, 3, 3], 1.0, 0.0, 1.0, "threshold-pairs", False, False),  # three like children a level, four levels of histograms
+        (9000, [4, 3, 3, 4, None], 0.3, 0.0, 1.2, "threshold-pairs", False, True),
+        (6000, [3, 7, 40, None], 0.3, 0.02, 1.5, "threshold-pairs", False, True),
+        (5000, [None, 12, None, 5, 3], 0.2, 0.02, 1.5, "powers", False, False),
+        (3000, [40, 25, 4, 3], 0.6, 0.02, 1.5, "polynomial", True, False),
+        (4000, [4, None, 9, 3, 3], 0.4, 0.2, 1.0, "clipped-pairs", True, True),
+    ],
+)
+def test_equals_its_naive_twin_on_thousands_of_rows_with_many_categories(rows, kinds, noise, missing, skew, impurity, expected, on_path):
+    table, features = large_table(len(kinds), rows, kinds, noise, missing, skew)
+    assert_equals_its_twin(table, features, impurity, 1.5 if impurity == "threshold-pairs" else 0, expected, on_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(30))
+def test_equals_its_naive_twin_on_many_large_tables(seed):
+    rng = np.random.default_rng(seed)
+    kinds = [None if rng.random() < 0.2 else int(rng.choice([3, 4, 6, 12, 40])) for _ in range(rng.integers(3, 7))]
+    table, features = large_table(seed, int(rng.integers(3000, 9000)), kinds, rng.random(), seed % 3 / 20, 1 + seed % 2)
+    impurity = ["threshold-pairs", "clipped-pairs", "powers", "polynomial"][seed % 4]
+    assert_equals_its_twin(table, features, impurity, float(rng.integers(0, 4)), bool(seed & 4), bool(seed & 8))
 
 
 def synthetic_1024():
