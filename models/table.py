@@ -203,7 +203,7 @@ def read_labels(y: Any, rows: int) -> tuple[NDArray[Any], NDArray[np.int32]]:
     except TypeError:
         raise ValueError("Unknown label type: labels of several kinds that cannot be ordered") from None
     if (numbers := _as_numbers(classes)) is not None and (why := why_continuous(len(numbers), rows, _whole(numbers))):
-        raise ValueError(f"Unknown label type: continuous. The labels {why}: {CLASSES}")
+        raise ValueError(f"Unknown label type: continuous. The labels {why}. {CLASSES}")
     return classes, index.astype(np.int32)
 
 

@@ -1,6 +1,6 @@
 """Data sets: keep a table that was read, list, describe, price and delete. Plain and synchronous."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -10,13 +10,14 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import IntegrityError
 
 from service.errors import DatasetExists, DatasetInUse, DatasetNotFound
-from service.reading import Column, Columns, pack
+from service.reading import Column, Columns, notice, pack
+from service.reading.remarks import Remark, told_anywhere
 from service.store import archives, audit, datasets
 from service.store.audit import Actor
 from service.store.db import Database
 from service.store.ids import new_id
 from service.store.tables import iso, now
-from service.training.pricing import Costs, checked_costs
+from service.training.pricing import Costs, checked_costs, unpriced_columns
 
 COUNTED = 1000  # distinct numbers of a column, counted no further
 PRICE = ("cost", "group", "cost_in_group", "delayed", "unit", "question")
@@ -24,7 +25,8 @@ PRICE = ("cost", "group", "cost_in_group", "delayed", "unit", "question")
 
 def store(database: Database, actor: Actor, name: str, table: Columns, sent: int, costs: Costs | None) -> tuple[dict[str, Any], bool]:
     """Keep a table under a name; the same table under the same name again is left as it is, and told with True."""
-    priced = checked_costs(costs or {}, table.columns)
+    priced = checked_costs({name: price for name, price in (costs or {}).items() if name not in table.left_out}, table.columns)
+    remarks = notice(table)
     archive_id = archives.stage_chunks(database, pack(table))
     row = {
         "id": new_id(),
@@ -33,7 +35,7 @@ def store(database: Database, actor: Actor, name: str, table: Columns, sent: int
         "owner": actor.owner,
         "source_bytes": sent,
         "rows": len(table),
-        "columns": [describe_column(column) for column in table.by_name.values()],
+        "columns": [describe_column(column) | _remarks_on(column.name, remarks) for column in table.by_name.values()],
         "costs": priced,
         "created_at": now(),
     }
@@ -109,6 +111,10 @@ def describe_column(column: Column) -> dict[str, Any]:
     return about | {"whole": None}
 
 
+def _remarks_on(name: str, remarks: Sequence[Remark]) -> dict[str, Any]:
+    return {"remarks": [remark.to_json() for remark in remarks if remark.column == name]}
+
+
 def count_distinct(numbers: NDArray[Any]) -> int | None:
     """How many different numbers, None for more than `COUNTED`.
 
@@ -140,7 +146,12 @@ def brief(row: Any) -> dict[str, Any]:
 
 
 def shown(row: Any) -> dict[str, Any]:
-    return brief(row) | {"columns": [column | _price(row.costs.get(column["name"], {})) for column in row.columns]}
+    columns = [column | _price(row.costs.get(column["name"], {})) for column in row.columns]
+    remarks = [Remark.from_json(column["name"], stored) for column in columns for stored in column.pop("remarks", ())]
+    return brief(row) | {
+        "columns": columns,
+        "warnings": [*told_anywhere(remarks), *unpriced_columns(row.costs, [column["name"] for column in columns])],
+    }
 
 
 def _price(given: Mapping[str, Any]) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from dataclasses import asdict
 from typing import Any
 
 from models.costs import CostModel, Price, shown
+from models.naming import meant, quoted
 from service.errors import InvalidRequest
 
 Costs = Mapping[str, Mapping[str, Any]]
@@ -12,16 +13,23 @@ Costs = Mapping[str, Mapping[str, Any]]
 
 def checked_costs(costs: Costs, columns: Iterable[str], where: str = "costs") -> dict[str, dict[str, Any]]:
     """Prices of some of these columns, judged; InvalidRequest names those that are not there."""
-    known = set(columns)
-    strangers = [name for name in costs if name not in known]
+    known = list(columns)
+    strangers = [name for name in costs if name not in set(known)]
     if strangers:
-        named = ", ".join(shown(name) for name in strangers[:12])
+        unpriced = [name for name in known if name not in costs]
+        named = ", ".join(f"{shown(name)}{meant(name, unpriced)}" for name in strangers[:12])
         raise InvalidRequest(f"{where}: the data set has no column {named}; leave it out, or correct its name.")
     try:
         CostModel([Price(name, **price) for name, price in costs.items()])
     except ValueError as error:
         raise InvalidRequest(f"{where}: {error}") from None
     return {name: dict(price) for name, price in costs.items()}
+
+
+def unpriced_columns(costs: Costs, columns: Iterable[str]) -> list[str]:
+    """What is told of prices that name some columns and not others: one that they leave out may be the label, which needs none."""
+    unpriced = [name for name in columns if name not in costs]
+    return [f"no price for {quoted(unpriced)}: each costs 1, but the label, which needs none"] if costs and len(unpriced) > 1 else []
 
 
 def cost_model(costs: Costs, features: Iterable[str]) -> CostModel:

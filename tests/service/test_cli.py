@@ -60,12 +60,12 @@ def test_no_command_shows_how_to_call_it():
     assert "usage: frugal" in err
 
 
-@pytest.mark.parametrize("buffered", ["", "1"])
+@pytest.mark.parametrize("unbuffered", ["", "1"])
 @pytest.mark.parametrize("arguments", [("show", "MODEL"), ("show", "MODEL", "--tree", "0"), ("keys", "new")])
-def test_a_reader_that_has_seen_enough_ends_a_command_silently(model, arguments, buffered):
+def test_a_reader_that_has_seen_enough_ends_a_command_silently(model, arguments, unbuffered):
     """As with `cat`: by SIGPIPE, which a shell shows as 141, and without a word."""
     command = [str(model) if word == "MODEL" else word for word in arguments]
-    assert unread(command, PYTHONUNBUFFERED=buffered) == (-signal.SIGPIPE, b"")
+    assert unread(command, PYTHONUNBUFFERED=unbuffered) == (-signal.SIGPIPE, b"")
 
 
 def test_help_that_nobody_reads_is_silent(model):
