@@ -224,6 +224,18 @@ def why_continuous(distinct: int | None, rows: int, whole: bool) -> str | None:
     return None
 
 
+def why_doubtful(label: str, distinct: int) -> list[str]:
+    """What is said of a column of numbers that may be classes, and more likely is an amount.
+
+    Examples
+    --------
+    >>> why_doubtful("age", 70)
+    ["'age' has 70 different numbers, and each is learnt as a class of its own: if it is an amount, group it first"]
+    """
+    said = f"{label!r} has {distinct} different numbers, and each is learnt as a class of its own: if it is an amount, group it first"
+    return [said] if distinct > FEW else []
+
+
 def _as_numbers(classes: NDArray[Any]) -> NDArray[Any] | None:
     """Labels that are numbers, in whatever array they came."""
     if classes.dtype.kind == "O" and all(isinstance(label, Real) and not isinstance(label, bool) for label in classes):

@@ -101,7 +101,7 @@ def _check_wanted(wanted: Sequence[str], names: Sequence[str]) -> None:
     if lacking:
         spare = [name for name in names if name not in wanted]
         told = ", ".join(f"{name!r}{meant(name, spare)}" for name in lacking[:12]) + (", ..." if len(lacking) > 12 else "")
-        raise Rejected(f"the table has no column {told}: its columns are {quoted(names, 40)}")
+        raise Rejected(f"the table lacks the column {told}, which is needed: its columns are {quoted(names, 40)}")
 
 
 def _cells(given: Sequence[str]) -> tuple[str, ...]:

@@ -47,9 +47,9 @@ def told_anywhere(remarks: Sequence[Remark]) -> list[str]:
 
 
 GROUPS = {
-    "words": "nearly every row has another word in {}, as names of cases do, which say nothing about new ones: leave {them} out with {}",
-    "counter": "the whole numbers in {} only count the rows, which says nothing about new ones: leave {them} out with {}",
-    "dates": "{} {holds} dates, which are not understood: make numbers of them, such as days since a day, or leave {them} out with {}",
+    "words": "{} {has} a different word in nearly every row, like a name or a case number: leave {them} out with {}",
+    "counter": "{} {has} whole numbers that only count the rows, like a case number: leave {them} out with {}",
+    "dates": "{} {holds} dates, which are not read as such: make numbers of them, such as days since a day, or leave {them} out with {}",
     "constant": "{} {has} the same value in every row: leave {them} out with {}",
     "empty": "{} {has} no values: leave {them} out with {}",
 }
@@ -73,7 +73,7 @@ def _each(remarks: Sequence[Remark], tell: Any) -> Iterable[str]:
 
 def _told_here(remark: Remark) -> str:
     if remark.kind == "unseen":
-        return f"no cell is {remark.values[0]!r}, which was said to mean missing"
+        return f"no cell is {remark.values[0]!r}, which --missing names"
     more = ", ..." if remark.different > len(remark.values) else ""
     which = f"{', '.join(shown(value) for value in remark.values)}{more} {_rows(remark)}"
     if remark.kind == "strays":
@@ -92,7 +92,7 @@ def _told_there(remark: Remark) -> str:
         return f"{remark.column!r}: {_no_numbers(remark)} and taken as missing: {values} {_rows(remark)}"
     return (
         f"{remark.column!r} is taken as words, because {_no_numbers(remark)}: {values} {_rows(remark)}; "
-        f"delete the data set and send it again, with missing= and what stands there, or with numeric={remark.column}"
+        f"delete the data set and send it again with numeric={remark.column}, or with what stands there as missing"
     )
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from models.costs import price_gaps, shown
-from models.table import CLASSES, why_continuous
+from models.table import CLASSES, why_continuous, why_doubtful
 from service.errors import InvalidRequest
 from service.reading.columns import LONGEST_LABEL
 from service.registry.versions import check_name
@@ -43,7 +43,9 @@ def judged(asked: Spec, columns: Sequence[Mapping[str, Any]], rows: int, dataset
         raise InvalidRequest(f"costs: {shown(asked.label)} is the label, which is never bought; leave it out.")
     over = {name: price for name, price in dataset_costs.items() if name != asked.label}
     costs = checked_costs(over | checked_costs(asked.costs, features), features)
-    return replace(asked, params=params, costs=costs, warnings=price_gaps(costs, features))
+    numbers = next(column["kind"] == "numeric" for column in columns if column["name"] == asked.label)
+    doubts = why_doubtful(asked.label, classes) if numbers else []
+    return replace(asked, params=params, costs=costs, warnings=[*doubts, *price_gaps(costs, features)])
 
 
 def check_label(label: str, columns: Sequence[Mapping[str, Any]], rows: int) -> int:

@@ -43,7 +43,7 @@ def test_members_one_after_the_other_are_one_file(size):
         (b"\x1f\x8bnot gzip", "damaged"),
         (gzip.compress(gzip.compress(CSV, mtime=0), mtime=0), "gzip file that holds a gzip"),
         (gzip.compress(b"PAR1" + bytes(10), mtime=0), "gzip file that holds a gzip or Parquet"),
-        (gzip.compress(b""), "empty"),
+        (gzip.compress(b"", mtime=0), "empty"),
     ],
 )
 def test_what_is_wrong_with_a_gzip_file_is_said(data, words):

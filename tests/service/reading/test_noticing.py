@@ -76,7 +76,7 @@ def test_a_few_words_among_numbers_are_told_with_their_rows():
     ]
     assert told_anywhere([remark]) == [
         "'c' is taken as words, because 4 cells are no numbers: 2 different values (rows 17, 20, 90, ...); delete the data set and send it "
-        "again, with missing= and what stands there, or with numeric=c"
+        "again with numeric=c, or with what stands there as missing"
     ]
 
 

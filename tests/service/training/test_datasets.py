@@ -111,11 +111,11 @@ def test_what_is_remarkable_about_a_table_is_told_without_its_values(client: htt
     data = head + "".join(line.format(i, 1 + i % 28, "secret" if i == 7 else i % 5, i % 2) for i in range(40))
     body = push(client, data=data.encode(), costs='{"case": 1, "when": 2, "ward": 2}').json()
     assert body["warnings"] == [
-        "nearly every row has another word in 'case', as names of cases do, which say nothing about new ones: leave it out with drop=case",
-        "'when' holds dates, which are not understood: make numbers of them, such as days since a day, or leave it out with drop=when",
+        "'case' has a different word in nearly every row, like a name or a case number: leave it out with drop=case",
+        "'when' holds dates, which are not read as such: make numbers of them, such as days since a day, or leave it out with drop=when",
         "'ward' has the same value in every row: leave it out with drop=ward",
-        "'size' is taken as words, because 1 cell is no number: 1 value (row 9); delete the data set and send it again, with missing= and "
-        "what stands there, or with numeric=size",
+        "'size' is taken as words, because 1 cell is no number: 1 value (row 9); delete the data set and send it again with numeric=size, "
+        "or with what stands there as missing",
         "no price for 'size', 'sick': each costs 1, but the label, which needs none",
     ]
     assert not any("secret" in text for text in body["warnings"])
