@@ -93,6 +93,6 @@ def _counts(column: Column) -> bool:
     if values is None:
         return False
     steps = np.diff(values)
-    if steps[0] and (steps == steps[0]).all():
+    if (steps == steps[0]).all():
         return True
     return int(column.high - column.low) + 1 == len(values) and len(np.unique(values)) == len(values)  # type: ignore[operator]

@@ -104,10 +104,11 @@ def test_predict_gives_the_probabilities_that_python_gives(model):
     assert [row["label"] for row in rows] == found.labels.tolist()
 
 
-def test_predict_copies_an_id_as_it_is_written_and_writes_a_file(model, tmp_path):
+@pytest.mark.parametrize("last", ["029", 'Doe, "J"'])
+def test_predict_copies_an_id_as_it_is_written_and_writes_a_file(model, tmp_path, last):
     with open(HEART / "heart.csv", newline="") as file:
         rows = list(csv.DictReader(file))[:30]
-    ids = [f"{r:03}" for r in range(29)] + ['Doe, "J"']
+    ids = [f"{r:03}" for r in range(29)] + [last]
     write(tmp_path / "cases.csv", [{"case no": id, **row} for id, row in zip(ids, rows, strict=True)])
     arguments = ("predict", "--model", model, "--data", tmp_path / "cases.csv")
     assert frugal(*arguments, "--id", "case no", "--out", tmp_path / "p.csv") == (0, f"30 rows written to {tmp_path / 'p.csv'}\n", "")

@@ -86,6 +86,12 @@ def test_words_in_a_column_that_is_to_hold_numbers_are_missing_and_told(monkeypa
     assert table.remarks == (Remark("strays", "age", 4, 3, (3, 5, 6), ("five", "four", "two")),)
 
 
+def test_what_means_missing_is_no_stray():
+    table = read("age\n1\n?\nx\n", numeric=["age"], missing=["?"])
+    assert table.remarks == (Remark("strays", "age", 1, 1, (4,), ("x",)),)
+    assert read("age\n1\n?\n", numeric=["age"], missing=["?"]).remarks == ()
+
+
 def test_a_column_without_numbers_is_not_read_as_numbers():
     error = refusal("a,b\nx,1\ny,2\n", numeric=["a"])
     assert (error.message, error.choice, error.column) == ("no cell of the column 'a' is a number", "numeric", "a")
