@@ -16,7 +16,7 @@ import pyarrow.csv
 import pytest
 from pyarrow import parquet
 
-from models import acquire, load
+from models import Ensemble, Feature, Leaf, Schema, Split, acquire, load
 from models.table import read_table
 from service.cli import main
 from service.interview import interview
@@ -257,6 +257,15 @@ def test_ask_asks_until_it_knows_enough(model):
     assert "[costs 1.00]" in asked[0]
     assert any("spent 1.00" in line for line in said)
     assert closing.split()[0] in ("absent", "present")
+
+
+def test_ask_takes_a_number_for_a_category_that_is_one():
+    tree = Split("grade", [1, 1], children=[Leaf([1, 0]), Leaf([0, 1])], branches={1.0: 0, 2.0: 1})
+    ensemble = Ensemble.of([tree], Schema([Feature("grade", "categorical", (1.0, 2.0))]), classes=["low", "high"], vote="counts")
+    for typed, label in (("1", "low"), ("2.0", "high")):
+        replies = iter([typed, "!"])
+        closing = interview(ensemble, None, lambda _, replies=replies: next(replies), lambda _: None)
+        assert closing.startswith(f"{label}  (leaf; ")
 
 
 def test_ask_takes_unknown_stop_and_wrong_values(model):
