@@ -45,8 +45,8 @@ class Training(Wire):
         harm. A long price list is set after the table.
         """
         if costs is not None:
-            left_out = {name.strip() for given in _listed(drop) for name in (given, *given.split(","))}
-            costs = {name: price for name, price in costs.items() if name not in left_out}
+            left_out = {part.strip() for text in _listed(drop) for part in (text, *text.split(","))}
+            costs = {feature: price for feature, price in costs.items() if feature not in left_out}
         prices = None if costs is None else json.dumps(costs, allow_nan=False, default=plain)
         fits = prices is None or len(prices) <= IN_ADDRESS
         choices = {"drop": _listed(drop), "numeric": _listed(numeric), "missing": _listed(missing)}

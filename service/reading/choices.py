@@ -46,12 +46,14 @@ class Plan:
 def planned(choices: Choices, names: Sequence[str]) -> Plan:
     """Rejected where a name is no column, or no column is left."""
     numeric = {*_columns("numeric", choices.numeric, names), *_of_kind(choices, NUMERIC)}
+    words = _of_kind(choices, CATEGORICAL)
     dropped = _columns("drop", choices.drop, names)
     if choices.only is None:
         taken = [name not in dropped for name in names]
     else:
         _check_wanted(choices.only, names)
-        taken = [name in choices.only for name in names]
+        wanted = set(choices.only)
+        taken = [name in wanted for name in names]
     if not any(taken):
         raise Rejected("every column is left out: keep some", choice="drop")
     missing = _cells(choices.missing)
@@ -59,7 +61,7 @@ def planned(choices: Choices, names: Sequence[str]) -> Plan:
     return Plan(
         np.array(taken),
         np.array([name in numeric for name in names]),
-        np.array([name in _of_kind(choices, CATEGORICAL) for name in names]),
+        np.array([name in words for name in names]),
         missing,
         frozenset(text for text in missing if not is_number(text)),
         numbers,
@@ -97,7 +99,8 @@ def _columns(choice: str, given: Sequence[str], names: Sequence[str]) -> set[str
 
 
 def _check_wanted(wanted: Sequence[str], names: Sequence[str]) -> None:
-    lacking = [name for name in wanted if name not in set(names)]
+    known = set(names)
+    lacking = [name for name in wanted if name not in known]
     if lacking:
         spare = [name for name in names if name not in wanted]
         told = ", ".join(f"{name!r}{meant(name, spare)}" for name in lacking[:12]) + (", ..." if len(lacking) > 12 else "")

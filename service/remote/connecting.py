@@ -58,7 +58,8 @@ def as_command(detail: str) -> str:
 def warn_of(sentences: Sequence[str]) -> None:
     """What the server warned of, with the options to type."""
     for text in sentences:
-        warnings.warn(re.sub(r"\bwith (drop|numeric)=", r"with --\1 ", text).replace(" as missing", " as --missing"), stacklevel=2)
+        typed = re.sub(r"\bwith (drop|numeric)=", r"with --\1 ", text)
+        warnings.warn(typed.replace("what stands there as missing", "what stands there as --missing"), stacklevel=2)
 
 
 def said(options: argparse.Namespace, reply: Json, sentence: str) -> str:

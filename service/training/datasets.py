@@ -1,6 +1,6 @@
 """Data sets: keep a table that was read, list, describe, price and delete. Plain and synchronous."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
@@ -25,8 +25,11 @@ PRICE = ("cost", "group", "cost_in_group", "delayed", "unit", "question")
 
 def store(database: Database, actor: Actor, name: str, table: Columns, sent: int, costs: Costs | None) -> tuple[dict[str, Any], bool]:
     """Keep a table under a name; the same table under the same name again is left as it is, and told with True."""
-    priced = checked_costs({name: price for name, price in (costs or {}).items() if name not in table.left_out}, table.columns)
-    remarks = notice(table)
+    left_out = set(table.left_out)
+    priced = checked_costs({feature: price for feature, price in (costs or {}).items() if feature not in left_out}, table.columns)
+    remarks: dict[str, list[Any]] = {column: [] for column in ("", *table.columns)}  # "" is no column's: a cell that is nowhere
+    for remark in notice(table):
+        remarks[remark.column].append(remark.to_json())
     archive_id = archives.stage_chunks(database, pack(table))
     row = {
         "id": new_id(),
@@ -35,7 +38,7 @@ def store(database: Database, actor: Actor, name: str, table: Columns, sent: int
         "owner": actor.owner,
         "source_bytes": sent,
         "rows": len(table),
-        "columns": [describe_column(column) | _remarks_on(column.name, remarks) for column in table.by_name.values()],
+        "columns": [describe_column(column) | {"remarks": remarks[column.name]} for column in table.by_name.values()],
         "costs": priced,
         "created_at": now(),
     }
@@ -109,10 +112,6 @@ def describe_column(column: Column) -> dict[str, Any]:
         whole = numbers.dtype.kind != "f" or bool((numbers == np.rint(numbers)).all())
         return about | {"distinct": count_distinct(numbers), "whole": whole}
     return about | {"whole": None}
-
-
-def _remarks_on(name: str, remarks: Sequence[Remark]) -> dict[str, Any]:
-    return {"remarks": [remark.to_json() for remark in remarks if remark.column == name]}
 
 
 def count_distinct(numbers: NDArray[Any]) -> int | None:

@@ -13,8 +13,8 @@ Costs = Mapping[str, Mapping[str, Any]]
 
 def checked_costs(costs: Costs, columns: Iterable[str], where: str = "costs") -> dict[str, dict[str, Any]]:
     """Prices of some of these columns, judged; InvalidRequest names those that are not there."""
-    known = list(columns)
-    strangers = [name for name in costs if name not in set(known)]
+    known = dict.fromkeys(columns)
+    strangers = [name for name in costs if name not in known]
     if strangers:
         unpriced = [name for name in known if name not in costs]
         named = ", ".join(f"{shown(name)}{meant(name, unpriced)}" for name in strangers[:12])

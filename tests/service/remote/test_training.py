@@ -85,6 +85,8 @@ def test_a_table_is_pushed_with_choices_and_what_is_remarkable_is_told(capsys, r
     ]
     assert main(["datasets", "show", "plain"]) == 0
     assert capsys.readouterr().err == err
+    assert main(["datasets", "push", "numbers", str(tmp_path / "t.csv"), "--drop", "id", "--numeric", "age"]) == 0
+    assert capsys.readouterr().err == "frugal: warning: 'age': 1 cell is no number and taken as missing: 1 value (row 9)\n"
     choices = ["--drop", "id", "--missing", "NA,?", "--numeric", "age", "--costs", str(tmp_path / "costs.csv")]
     assert main(["datasets", "push", "chosen", str(tmp_path / "t.csv"), *choices, "--json"]) == 0
     out, err = capsys.readouterr()
@@ -96,7 +98,7 @@ def test_a_table_is_pushed_with_choices_and_what_is_remarkable_is_told(capsys, r
     )
     assert main(["jobs", "submit", "--dataset", "chosen", "--label", "ill", "--set", "max_trees=2", "--watch"]) == 0
     assert capsys.readouterr().err.count("frugal: warning: no price for 'ward': it costs 1\n") == 1  # not again at the end
-    for name in ("plain", "chosen"):
+    for name in ("plain", "numbers", "chosen"):
         assert main(["datasets", "delete", name]) == 0
 
 
