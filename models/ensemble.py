@@ -52,7 +52,7 @@ class Ensemble:
         self,
         flat: Flat,
         schema: Schema,
-        costs: CostModel,
+        costs: CostModel | Mapping[str, float] | Sequence[float] | None,
         *,
         classes: Sequence[Label],
         vote: Literal["majority", "counts", "weighted", "additive"],
@@ -65,7 +65,7 @@ class Ensemble:
         metrics: Mapping[str, Any] | None = None,
     ) -> None:
         self.schema = schema
-        self.costs = CostModel.of(costs, schema.names)
+        self.costs = costs.arranged(schema.names) if isinstance(costs, CostModel) else CostModel.of(costs, schema.names)
         self.classes = _classes(classes)
         self.vote, self.order, self.stop, self.delayed = vote, order, stop, delayed
         for name, value, allowed in (

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Body, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
-from pydantic import TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 
 from service.api.access import Caller, TheDatabase, TheSettings
 from service.api.problems import always, documented
@@ -18,8 +18,19 @@ from service.api.sessions import SHAPE
 from service.api.shapes import Costs, Strict, prices_of
 from service.api.showing import reply
 from service.config import Settings
-from service.errors import BadTable, Busy, DatasetExists, DatasetInUse, DatasetNotFound, Forbidden, TooLarge, UnsupportedMediaType
-from service.reading import Columns, Limits, Reader, Rejected
+from service.errors import (
+    BadTable,
+    Busy,
+    DatasetExists,
+    DatasetInUse,
+    DatasetNotFound,
+    Forbidden,
+    InvalidRequest,
+    Problem,
+    TooLarge,
+    UnsupportedMediaType,
+)
+from service.reading import Choices, Columns, Limits, Reader, Rejected
 from service.registry.versions import NAME, check_name
 from service.store.threads import WORK, in_thread, within
 from service.training import datasets
@@ -70,6 +81,7 @@ class ColumnShown(Strict):
 
 class DatasetShown(DatasetBrief):
     columns: list[ColumnShown]
+    warnings: list[str] = Field(description="what is remarkable about the columns and their prices; no values are repeated")
 
 
 @router.post(
@@ -89,6 +101,9 @@ async def upload(
     settings: TheSettings,
     name: str,
     costs: Annotated[str | None, Query(description="JSON, as for the route of costs; what is not named costs 1")] = None,
+    drop: Annotated[tuple[str, ...], Query(description="columns to leave out; a list with commas, or several times")] = (),
+    numeric: Annotated[tuple[str, ...], Query(description="columns to read as numbers: words in them are missing")] = (),
+    missing: Annotated[tuple[str, ...], Query(description="cells that mean missing, as NA,?; numbers by their value")] = (),
 ) -> Response:
     """Store a table: CSV with a header line, gzipped CSV or Parquet, as the body's bytes. Columns are typed while it arrives."""
     check_name(name)
@@ -96,7 +111,7 @@ async def upload(
     priced = None if costs is None else prices_of(parse_costs(costs, settings))
     await request.app.state.kernels.ready("reading")
     async with request.app.state.uploads.one():
-        table, sent = await read_table(request, settings)
+        table, sent = await read_table(request, settings, Choices(drop, numeric, missing))
         store = datasets.store
         found, replayed = await within(STORING, WORK, lambda: store(database, caller.actor, name, table, sent, priced))
     headers = {"Location": f"/v1/admin/datasets/{name}"} | ({"Idempotent-Replayed": "true"} if replayed else {})
@@ -185,7 +200,7 @@ def parse_costs(text: str, settings: Settings) -> Costs:
         raise RequestValidationError([{**fault, "loc": ("query", "costs", *fault["loc"])} for fault in faults], body=sent) from None
 
 
-async def read_table(request: Request, settings: Settings) -> tuple[Columns, int]:
+async def read_table(request: Request, settings: Settings, choices: Choices) -> tuple[Columns, int]:
     """The table in the body, and how many bytes were sent. A block is parsed in a thread while the next one arrives."""
     loop, sent = asyncio.get_running_loop(), 0
     limits = Limits(
@@ -196,7 +211,7 @@ async def read_table(request: Request, settings: Settings) -> tuple[Columns, int
         settings.max_field,
         settings.max_dataset_memory,
     )
-    reader = Reader(limits)
+    reader = Reader(limits, choices=choices)
     parsing: asyncio.Future[None] | None = None
     try:
         async for block in in_blocks(stream_body(request, settings.max_dataset)):
@@ -228,8 +243,10 @@ async def in_blocks(parts: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
         yield b"".join(gathered)
 
 
-def refusal(error: Rejected) -> TooLarge | BadTable:
-    """A table that cannot be taken, with the row and column at fault where they are known."""
+def refusal(error: Rejected) -> Problem:
+    """A table that cannot be taken, with the row and column at fault where they are known; or a parameter that does not fit it."""
+    if error.choice is not None:
+        return InvalidRequest(f"{error.choice}: {error.message}.")
     sentence = error.message[:1].upper() + error.message[1:] + "."
     where = {"row": error.row, "column": error.column, "limit": error.limit}
     return (TooLarge if error.too_large else BadTable)(sentence, **{name: value for name, value in where.items() if value is not None})

@@ -241,7 +241,7 @@ def shown(row: Any) -> dict[str, Any]:
         "model": result.get("model"),
         "metrics": result.get("metrics"),
         "curve": result.get("curve"),
-        "warnings": result.get("warnings", []),
+        "warnings": [*row.spec.get("warnings", []), *result.get("warnings", [])],
         "failure": row.failure,
         "created_at": iso(row.created_at),
         "started_at": iso(row.started_at) if row.started_at else None,
@@ -252,8 +252,9 @@ def shown(row: Any) -> dict[str, Any]:
 
 def as_submitted(row: Any) -> dict[str, Any]:
     """The first reply to a submission, whatever has become of the job since."""
-    first = {"status": "queued", "attempts": 0, "progress": None, "model": None, "metrics": None, "curve": None, "warnings": []}
-    return shown(row) | first | {"failure": None, "started_at": None, "updated_at": iso(row.created_at), "finished_at": None}
+    first = {"status": "queued", "attempts": 0, "progress": None, "model": None, "metrics": None, "curve": None, "failure": None}
+    told = {"warnings": row.spec.get("warnings", []), "started_at": None, "updated_at": iso(row.created_at), "finished_at": None}
+    return shown(row) | first | told
 
 
 def _id(text: str) -> UUID:

@@ -9,13 +9,14 @@ from numpy.typing import NDArray
 from sqlalchemy import Connection
 
 from service.errors import DatasetExists, DatasetInUse, DatasetNotFound
-from service.reading import Column, Columns, pack
+from service.reading import Column, Columns, notice, pack
+from service.reading.remarks import Remark, told_anywhere
 from service.store import archives, audit, datasets
 from service.store.audit import Actor
 from service.store.db import Database
 from service.store.ids import new_id
 from service.store.tables import iso, now
-from service.training.pricing import Costs, checked_costs
+from service.training.pricing import Costs, checked_costs, unpriced_columns
 
 COUNTED = 1000  # distinct numbers of a column, counted no further
 PRICE = ("cost", "group", "cost_in_group", "delayed", "unit", "question")
@@ -23,7 +24,11 @@ PRICE = ("cost", "group", "cost_in_group", "delayed", "unit", "question")
 
 def store(database: Database, actor: Actor, name: str, table: Columns, sent: int, costs: Costs | None) -> tuple[dict[str, Any], bool]:
     """Keep a table under a name; the same table under the same name again is left as it is, and told with True."""
-    priced = checked_costs(costs or {}, table.columns)
+    left_out = set(table.left_out)
+    priced = checked_costs({feature: price for feature, price in (costs or {}).items() if feature not in left_out}, table.columns)
+    remarks: dict[str, list[Any]] = {column: [] for column in ("", *table.columns)}  # "" is no column's: a cell that is nowhere
+    for remark in notice(table):
+        remarks[remark.column].append(remark.to_json())
     archive_id = archives.stage_chunks(database, pack(table))
     row = {
         "id": new_id(),
@@ -32,7 +37,7 @@ def store(database: Database, actor: Actor, name: str, table: Columns, sent: int
         "owner": actor.owner,
         "source_bytes": sent,
         "rows": len(table),
-        "columns": [describe_column(column) for column in table.by_name.values()],
+        "columns": [describe_column(column) | {"remarks": remarks[column.name]} for column in table.by_name.values()],
         "costs": priced,
         "created_at": now(),
     }
@@ -142,7 +147,12 @@ def brief(row: Any) -> dict[str, Any]:
 
 
 def shown(row: Any) -> dict[str, Any]:
-    return brief(row) | {"columns": [column | _price(row.costs.get(column["name"], {})) for column in row.columns]}
+    columns = [column | _price(row.costs.get(column["name"], {})) for column in row.columns]
+    remarks = [Remark.from_json(column["name"], stored) for column in columns for stored in column.pop("remarks", ())]
+    return brief(row) | {
+        "columns": columns,
+        "warnings": [*told_anywhere(remarks), *unpriced_columns(row.costs, [column["name"] for column in columns])],
+    }
 
 
 def _price(given: Mapping[str, Any]) -> dict[str, Any]:

@@ -5,7 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from models.costs import LONGEST_NAME, is_word, shown
+from models.costs import LONGEST_NAME, is_word, price_gaps, shown
+from models.table import CLASSES, why_continuous, why_doubtful
 from service.errors import InvalidRequest
 from service.registry.versions import check_name
 from service.training.learners import checked_params, find_learner
@@ -26,7 +27,7 @@ def judged(asked: Spec, columns: Sequence[Mapping[str, Any]], rows: int, dataset
         if name is not None:
             check_name(name, f"publish.{field}")
     names = [column["name"] for column in columns]
-    classes = check_label(asked.label, columns)
+    classes = check_label(asked.label, columns, rows)
     check_words(columns, asked.label)
     check_terms(params, classes)
     if rows - int(rows * asked.test_fraction) < FEWEST:
@@ -42,18 +43,20 @@ def judged(asked: Spec, columns: Sequence[Mapping[str, Any]], rows: int, dataset
         raise InvalidRequest(f"costs: {shown(asked.label)} is the label, which is never bought; leave it out.")
     over = {name: price for name, price in dataset_costs.items() if name != asked.label}
     costs = checked_costs(over | checked_costs(asked.costs, features), features)
-    return replace(asked, params=params, costs=costs)
+    numbers = next(column["kind"] == "numeric" for column in columns if column["name"] == asked.label)
+    doubts = why_doubtful(asked.label, classes) if numbers else []
+    return replace(asked, params=params, costs=costs, warnings=[*doubts, *price_gaps(costs, features)])
 
 
-def check_label(label: str, columns: Sequence[Mapping[str, Any]]) -> int:
+def check_label(label: str, columns: Sequence[Mapping[str, Any]], rows: int) -> int:
     """How many classes it has."""
     column = next((column for column in columns if column["name"] == label), None)
     if column is None:
         raise InvalidRequest(f"label: the data set has no column of this name; it has {listed([column['name'] for column in columns])}.")
     if column["missing"]:
         raise InvalidRequest(f"label: {shown(label)} is missing in {column['missing']:,} rows; every row needs one: leave those rows out.")
-    if column["kind"] == "numeric" and not column["whole"]:
-        raise InvalidRequest(f"label: {shown(label)} holds numbers that are not whole; labels are classes: words or whole numbers.")
+    if column["kind"] == "numeric" and (why := why_continuous(column["distinct"], rows, column["whole"])):
+        raise InvalidRequest(f"label: the values of {shown(label)} {why}. {CLASSES}.")
     if column["distinct"] == 1:
         raise InvalidRequest(f"label: {shown(label)} is the same in every row; there is nothing to learn.")
     if column["distinct"] is None or column["distinct"] > MOST_CLASSES:

@@ -61,12 +61,68 @@ def test_tables_from_pushing_to_deleting(frugal, refused, tmp_path):
         r"thal +categorical +2 +3 +fixed_defect normal reversible_defect +102.90 +1.00 +stress", frugal("datasets", "show", "heart")
     )
     assert re.search(r"age +numeric +0 +41 +29 to 77 +1.00\n", frugal("datasets", "show", "copy"))
-    (tmp_path / "costs.csv").write_text("feature,cost\nage,7.5\n")
+    (tmp_path / "costs.csv").write_text(COSTS.read_text().replace("age,1.00", "age,7.50"))
     assert "copy has these prices for the jobs that come" in frugal("datasets", "price", "copy", tmp_path / "costs.csv")
     assert json.loads(frugal("datasets", "show", "copy", "--json"))["columns"][0]["cost"] == 7.5
     assert frugal("datasets", "delete", "copy") == "deleted copy; models that were trained on it stay\n"
     assert "There is no data set of this name: frugal datasets list shows what there is." in refused("datasets", "show", "copy")
     assert [found["name"] for found in json.loads(frugal("datasets", "list", "--json"))["items"]] == ["heart"]
+
+
+def test_a_table_is_pushed_with_choices_and_what_is_remarkable_is_told(capsys, refused, tmp_path):
+    head, line = "id,age,ward,ill\n", "p{0:03},{1},{2},{3}\n"
+    rows = (line.format(i, "?" if i == 7 else i % 50, "NA" if i % 9 == 4 else "north", i % 2) for i in range(100))
+    (tmp_path / "t.csv").write_text(head + "".join(rows))
+    (tmp_path / "costs.csv").write_text("feature,cost\nid,5\nage,2\n")
+    assert main(["datasets", "push", "plain", str(tmp_path / "t.csv"), "--costs", str(tmp_path / "costs.csv")]) == 0
+    out, err = capsys.readouterr()
+    assert out.startswith("stored plain, 100 rows of 4 columns")
+    assert err.splitlines() == [
+        "frugal: warning: 'id' has a different word in nearly every row, like a name or a case number: leave it out with --drop id",
+        "frugal: warning: 'age' is taken as words, because 1 cell is no number: 1 value (row 9); delete the data set and send it again "
+        "with --numeric age, or with what stands there as --missing",
+        "frugal: warning: no price for 'ward', 'ill': each costs 1, but the label, which needs none",
+    ]
+    assert main(["datasets", "show", "plain"]) == 0
+    assert capsys.readouterr().err == err
+    assert main(["datasets", "push", "numbers", str(tmp_path / "t.csv"), "--drop", "id", "--numeric", "age"]) == 0
+    assert capsys.readouterr().err == "frugal: warning: 'age': 1 cell is no number and taken as missing: 1 value (row 9)\n"
+    choices = ["--drop", "id", "--missing", "NA,?", "--numeric", "age", "--costs", str(tmp_path / "costs.csv")]
+    assert main(["datasets", "push", "chosen", str(tmp_path / "t.csv"), *choices, "--json"]) == 0
+    out, err = capsys.readouterr()
+    kinds = [(column["name"], column["kind"], column["missing"], column["cost"]) for column in json.loads(out)["columns"]]
+    assert kinds == [("age", "numeric", 1, 2.0), ("ward", "categorical", 11, 1.0), ("ill", "numeric", 0, 1.0)]
+    assert err == "frugal: warning: no price for 'ward', 'ill': each costs 1, but the label, which needs none\n"
+    assert refused("datasets", "push", "wrong", tmp_path / "t.csv", "--drop", "ids") == (
+        "frugal: drop: name 1 of 1 is no column of the table (did you mean 'id'?).\n"
+    )
+    assert main(["jobs", "submit", "--dataset", "chosen", "--label", "ill", "--set", "max_trees=2", "--watch"]) == 0
+    assert capsys.readouterr().err.count("frugal: warning: no price for 'ward': it costs 1\n") == 1  # not again at the end
+    for name in ("plain", "numbers", "chosen"):
+        assert main(["datasets", "delete", name]) == 0
+
+
+def test_a_regression_target_is_refused_as_label(refused):
+    assert refused("jobs", "submit", "--dataset", "heart", "--label", "st_depression") == (
+        "frugal: label: the values of 'st_depression' are numbers with fractions, as a regression target has. Frugal predicts classes: "
+        "group them into a few, such as low and high, or write names as words.\n"
+    )
+
+
+def test_penalties_are_submitted(frugal, refused, capsys):
+    penalties = '{"present": {"absent": 500}, "absent": {"present": 50}}'
+    job = ("jobs", "submit", "--dataset", "heart", "--label", "disease", "--set", "max_trees=2", "--publish", "wary")
+    assert main([*job, "--penalties", penalties, "--watch", "--json"]) == 0
+    done = json.loads(capsys.readouterr().out)
+    assert done["penalties"] == {"present": {"absent": 500}, "absent": {"present": 50}}
+    assert done["metrics"]["total_cost"] > done["metrics"]["mean_cost"]
+    assert '\npenalties  {"present": {"absent": 500' in frugal("jobs", "show", done["id"])
+    assert json.loads(frugal(*job, "--penalties", "50", "--json"))["penalties"] == 50
+    assert "penalties: 'ill' is no value of 'disease'." in refused(*job, "--penalties", '{"ill": {"absent": 5}}')
+    for wrong in ("dear", "-1", "nan", "[1]", "{}", '{"a": 5}', '{"a": {"b": "x"}}', '{"a": {"b": -1}}', "true"):
+        with pytest.raises(SystemExit):
+            main([*job, "--penalties", wrong])
+        assert "is neither a number from 0 nor JSON by true label" in capsys.readouterr().err
 
 
 def test_what_is_wrong_with_a_table_is_one_line(refused, tmp_path):
@@ -136,7 +192,7 @@ def test_what_a_learner_warned_of_is_told(capsys):
     assert main(["jobs", "submit", *arguments]) == 0
     out, err = capsys.readouterr()
     assert "max cost     0.00" in out
-    assert "frugal: no tree fits the budget of 0.5 per case" in err
+    assert "frugal: warning: no tree fits the budget of 0.5 per case" in err
 
 
 def test_learners_are_listed_with_their_defaults(frugal):
@@ -270,7 +326,8 @@ def test_the_python_of_the_page_runs(heart, monkeypatch):
     with Client(heart) as client:
         client.delete_dataset("heart")  # the page stores it with other prices
         names = run_blocks("training.md", heart)
-        client.delete_dataset("heart")
+        for name in ("heart", "cheap"):
+            client.delete_dataset(name)
     assert names["job"]["status"] == "done"
     names["client"].close()
 

@@ -35,6 +35,7 @@ def test_a_table_is_typed_described_and_stored(client: httpx.Client, database_ur
     assert (colour["kind"], colour["categories"], colour["missing"], colour["low"]) == ("categorical", ["blue", "red"], 0, None)
     assert sick["categories"] == ["no", "yes"]
     assert client.get("/v1/admin/datasets/small").json() == body
+    assert body.pop("warnings") == []
     assert client.get("/v1/admin/datasets").json()["items"] == [body | {"columns": 3}]
     assert rows(database_url, "SELECT count(*) FROM datasets") == [(1,)]
 
@@ -89,6 +90,63 @@ def test_costs_that_cannot_be_are_refused(client: httpx.Client, costs: str, data
     push(client)
     reply = client.put("/v1/admin/datasets/small/costs", content=costs, headers={"Content-Type": "application/json"})
     problem(reply, 422, "invalid-request")
+
+
+def test_columns_are_left_out_read_as_numbers_and_cells_as_missing(client: httpx.Client) -> None:
+    data = b"id,age,size,sex\nA,31,7,f\nB,?,NA,m\nC,young,-1,NA\nD,44,9,f\n"
+    costs = json.dumps({"id": 9, "age": 2, "size": 3, "sex": 4})
+    body = push(client, data=data, drop="id", numeric="age", missing="NA,?,-1", costs=costs).json()
+    told = [(column["name"], column["kind"], column["missing"], column["cost"]) for column in body["columns"]]
+    assert told == [("age", "numeric", 2, 2.0), ("size", "numeric", 2, 3.0), ("sex", "categorical", 1, 4.0)]
+    assert body["warnings"] == ["'age': 1 cell is no number and taken as missing: 1 value (row 4)"]
+    assert client.get("/v1/admin/datasets/small").json() == body
+    again = push(client, data=data, drop="id", numeric="age", missing="NA,?,-1")
+    assert (again.status_code, again.json()) == (200, body)
+    several = client.post("/v1/admin/datasets", params={"name": "other", "drop": ["id", "age"], "missing": ["NA", "-1"]}, content=data)
+    assert [column["name"] for column in several.json()["columns"]] == ["size", "sex"]
+
+
+def test_what_is_remarkable_about_a_table_is_told_without_its_values(client: httpx.Client) -> None:
+    head, line = "case,when,ward,size,sick\n", "secret-{0},2026-01-{1:02},secret,{2},{3}\n"
+    data = head + "".join(line.format(i, 1 + i % 28, "secret" if i == 7 else i % 5, i % 2) for i in range(40))
+    body = push(client, data=data.encode(), costs='{"case": 1, "when": 2, "ward": 2}').json()
+    assert body["warnings"] == [
+        "'case' has a different word in nearly every row, like a name or a case number: leave it out with drop=case",
+        "'when' holds dates, which are not read as such: make numbers of them, such as days since a day, or leave it out with drop=when",
+        "'ward' has the same value in every row: leave it out with drop=ward",
+        "'size' is taken as words, because 1 cell is no number: 1 value (row 9); delete the data set and send it again with numeric=size, "
+        "or with what stands there as missing",
+        "no price for 'size', 'sick': each costs 1, but the label, which needs none",
+    ]
+    assert not any("secret" in text for text in body["warnings"])
+    assert client.get("/v1/admin/datasets/small").json() == body
+    priced = client.put("/v1/admin/datasets/small/costs", json={"case": 1, "when": 2, "ward": 2, "size": 3}).json()
+    assert priced["warnings"] == body["warnings"][:-1]  # what is not priced may be the label
+
+
+@pytest.mark.parametrize(
+    ("choice", "said"),
+    [
+        ({"drop": "colour,agee"}, "drop: name 2 of 2 is no column of the table (did you mean 'age'?)."),
+        ({"numeric": "weight"}, "numeric: name 1 of 1 is no column of the table."),
+        ({"numeric": "colour"}, "numeric: no cell of the column 'colour' is a number."),
+        ({"drop": "age,colour,sick"}, "drop: every column is left out: keep some."),
+        ({"missing": ",".join(map(str, range(101)))}, "missing: more than 100 different cells mean missing: name fewer."),
+        ({"costs": '{"width": 1}'}, "costs: the data set has no column 'width'; leave it out, or correct its name."),
+        ({"costs": '{"colr": 1}'}, "costs: the data set has no column 'colr' (did you mean 'colour'?); leave it out, or correct its name."),
+    ],
+)
+def test_choices_that_do_not_fit_the_table_are_refused(client: httpx.Client, database_url: str, choice: dict[str, str], said: str) -> None:
+    assert problem(push(client, **choice), 422, "invalid-request")["detail"] == said
+    assert rows(database_url, "SELECT count(*) FROM datasets") == [(0,)]
+    assert rows(database_url, "SELECT count(*) FROM archives") == [(1,)]  # the clinic's
+
+
+def test_a_column_that_is_left_out_passes_no_limit(database_url: str) -> None:
+    data = b"note,age\n" + b"".join(b"word %d,%d\n" % (i, i % 3) for i in range(50))
+    with serving(Settings(database=database_url, max_categories=20)) as client:
+        assert problem(push(client, data=data), 422, "bad-table")["limit"] == 20
+        assert push(client, data=data, drop="note").status_code == 201
 
 
 @pytest.mark.parametrize("name", ["", "Heart", "a/b", "../x", "x" * 65, "x" * 300, "herz💔", "-x", "a b", "x\n"])

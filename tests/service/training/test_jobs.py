@@ -255,6 +255,17 @@ def test_what_cannot_be_done_is_refused_at_once(database: Database, database_url
     assert rows(database_url, "SELECT count(*) FROM jobs") == [(0,)]
 
 
+def test_features_without_a_price_are_told_with_the_job(database: Database) -> None:
+    with Reader() as reader:
+        reader.feed(b"a,b,c,y\n" + b"".join(b"%d,%d,%d,%d\n" % (i, i % 3, i % 5, i % 2) for i in range(40)))
+        datasets.store(database, ME, "priced", reader.finish(), 1, {"a": {"cost": 2.0}})
+    assert submit(database, dataset="priced", label="y").spec["warnings"] == ["no price for 'b', 'c': each costs 1"]
+    assert submit(database, dataset="priced", label="y", costs={"b": {"cost": 1.0}}).spec["warnings"] == ["no price for 'c': it costs 1"]
+    assert submit(database, dataset="priced", label="y", costs={"b": {"cost": 1.0}, "c": {"cost": 1.0}}).spec["warnings"] == []
+    datasets.set_costs(database, ME, "priced", {})
+    assert submit(database, dataset="priced", label="y").spec["warnings"] == []  # nothing is priced
+
+
 @pytest.mark.parametrize(("label", "there"), [("0", True), ("3", True), ("4", False), ("-1", False), ("1.0", False), ("x", False)])
 def test_penalties_of_numbers_are_held_against_their_range(database: Database, label: str, there: bool) -> None:
     with Reader() as reader:
@@ -281,10 +292,11 @@ def test_a_column_with_words_that_cannot_be_shown_is_told_of_at_once(database: D
     [
         (["yes", "", "no"], "missing in 1 rows"),
         (["yes", "yes", "yes"], "the same in every row"),
-        (["1.5", "2", "3"], "not whole"),
-        ([str(i) for i in range(5000)], "more than 1,000 different values"),
+        (["1.5", "2", "3"], "are numbers with fractions, as a regression target has"),
+        ([str(i) for i in range(5000)], "are very many different numbers in 5,000 rows, as a regression target has"),
         ([f"w{i}" for i in range(5000)], "5,000 different values"),
-        ([str(i % 300) for i in range(600)], "300 different values"),
+        ([str(i % 300) for i in range(600)], "are 300 different numbers in 600 rows, as a regression target has"),
+        ([str(i) for i in range(30)], "are 30 different numbers in 30 rows, as a regression target has"),
         (["x" * 201, "y"] * 3, "more than 200 characters"),
     ],
 )

@@ -173,13 +173,16 @@ def test_lists_by_status(trainer: httpx.Client) -> None:
 
 def test_an_idempotency_key_gives_the_first_reply_again(trainer: httpx.Client) -> None:
     headers = {"Idempotency-Key": "once"}
-    first = trainer.post(JOBS, json=JOB, headers=headers)
-    finished(trainer, first.json()["id"])
-    again = trainer.post(JOBS, json=JOB, headers=headers)
+    priced = JOB | {"costs": {"age": 2}, "budget": 0.5}  # too little for a tree, which the learner warns of
+    first = trainer.post(JOBS, json=priced, headers=headers)
+    assert [text[:20] for text in first.json()["warnings"]] == ["no price for 'sex', "]
+    done = finished(trainer, first.json()["id"])
+    assert [text[:20] for text in done["warnings"]] == ["no price for 'sex', ", "no tree fits the bud"]
+    again = trainer.post(JOBS, json=priced, headers=headers)
     assert (again.status_code, again.json()) == (202, first.json())
     assert again.headers["idempotent-replayed"] == "true"
     assert again.headers["location"] == first.headers["location"]
-    problem(trainer.post(JOBS, json=JOB | {"seed": 9}, headers=headers), 422, "idempotency-key-reused")
+    problem(trainer.post(JOBS, json=priced | {"seed": 9}, headers=headers), 422, "idempotency-key-reused")
 
 
 @pytest.mark.parametrize(
