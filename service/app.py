@@ -6,7 +6,7 @@ import logging
 import signal
 import threading
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from importlib.metadata import version
 from types import FrameType
 
@@ -24,8 +24,10 @@ from service.sessions.opening import open_ledger
 from service.sessions.steps import Steps, sweep_forever
 from service.store.db import Database, open_database
 from service.store.lock import FileLock
+from service.training import sweeping
 from service.training.jobs import release_all
 from service.training.supervising import Supervisor
+from service.training.watching import Watching
 
 log = logging.getLogger("frugal")
 
@@ -69,16 +71,21 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
         gc.freeze()  # compiled kernels and routes live for ever: a full collection over them stopped every request for 70 ms
         app.state.steps.failed = _sweep_failed
         _drain_before_stopping(app, settings.drain)
-        sweep = asyncio.create_task(sweep_forever(app.state.steps, settings.sweep_every, _sweep_failed))
+        app.state.watching = Watching(database, settings.max_watchers, lambda: app.state.stopping)
+        sweeps = (
+            asyncio.create_task(sweep_forever(app.state.steps, settings.sweep_every, _sweep_failed)),
+            asyncio.create_task(sweeping.sweep_forever(database, settings, _sweep_failed)),
+        )
         training = Training(database, settings) if settings.sqlite_file else None
         try:
             yield
         finally:
             if training is not None:
                 await asyncio.to_thread(training.end)
-            sweep.cancel()
-            with suppress(asyncio.CancelledError):
-                await sweep
+            for sweep in sweeps:
+                sweep.cancel()
+            await asyncio.gather(*sweeps, return_exceptions=True)
+            await app.state.watching.close()
             await ledger.close()
             app.state.lines.flush()
     finally:
@@ -100,7 +107,7 @@ class Training:
 
 
 def _sweep_failed(error: Exception) -> None:
-    log.warning("the sweep of expired sessions failed and will be tried again: %s", type(error).__qualname__)
+    log.warning("a sweep failed and will be tried again: %s", type(error).__qualname__)
 
 
 def _drain_before_stopping(app: FastAPI, seconds: float) -> None:

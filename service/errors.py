@@ -31,6 +31,7 @@ Problem
 |-- Unavailable 503
 |   |-- Busy                    too many writers at once
 |   |-- DatabaseAway
+|   |-- TooManyWatchers         more streams of events than a process holds
 |   `-- NotReady
 `-- Internal 500
 """
@@ -184,6 +185,10 @@ class DatabaseAway(Unavailable):
 
     def __init__(self, detail: str = AGAIN) -> None:
         super().__init__(detail)
+
+
+class TooManyWatchers(Unavailable):
+    slug, title, retry_after = "too-many-watchers", "Too many are watching jobs", 10
 
 
 class NotReady(Unavailable):

@@ -20,7 +20,6 @@ from service.sessions.room import Room
 from service.sessions.state import Given, Session, accept, decided, ended, known_answers, standing_of
 from service.store import audit
 from service.store import sessions as stored
-from service.store.archives import drop_abandoned
 from service.store.audit import Actor
 from service.store.db import Database
 from service.store.ids import new_id
@@ -167,7 +166,6 @@ class Steps:
             except Exception as error:  # one that cannot be ended, because its version is damaged, must not keep the others
                 self.failed(error)
         await in_thread(self.database.write, stored.drop_old_keys)
-        await in_thread(self.database.write, drop_abandoned)
         past = 0
         if self.retention:
             past = await in_thread(self.database.write, lambda db: stored.drop_past(db, self.retention, limit))

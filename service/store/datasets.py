@@ -14,6 +14,7 @@ STORED = select(datasets, bytes_of.c.sha256).join(bytes_of)  # a data set with t
 
 def insert_dataset(db: Connection, row: Mapping[str, Any]) -> None:
     """IntegrityError where the name is taken."""
+    archives.point_to(db, row["archive_id"])
     db.execute(insert(datasets).values(**row))
 
 
@@ -31,12 +32,12 @@ def set_costs(db: Connection, name: str, costs: Mapping[str, Any]) -> bool:
 
 
 def drop(db: Connection, name: str) -> bool:
-    """Delete a data set with its bytes; IntegrityError while a job needs it."""
+    """Delete a data set and condemn its bytes; IntegrityError while a job needs it."""
     row = by_name(db, name)
     if row is None:
         return False
     db.execute(delete(datasets).where(datasets.c.id == row.id))
-    archives.drop(db, row.archive_id)
+    archives.condemn(db, row.archive_id)
     return True
 
 

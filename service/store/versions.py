@@ -7,6 +7,7 @@ from uuid import UUID
 from sqlalchemy import Connection, delete, func, insert, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
+from service.store.archives import point_to
 from service.store.tables import aliases, archives, now, versions
 
 BRIEF = (
@@ -21,6 +22,7 @@ BRIEF = (
 
 def insert_version(db: Connection, name: str, archive_id: UUID, description: Mapping[str, Any]) -> int:
     """The next number of this name; IntegrityError where a twin took it first."""
+    point_to(db, archive_id)
     latest = db.execute(select(func.max(versions.c.number)).where(versions.c.name == name)).scalar()
     number: int = (latest or 0) + 1
     db.execute(

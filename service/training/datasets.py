@@ -47,6 +47,7 @@ def store(database: Database, actor: Actor, name: str, table: Columns, sent: int
         return describe(database, name), False
     except IntegrityError:
         twin = database.write(lambda db: _twin(db, name, archive_id))
+        archives.drop_condemned(database)
     if twin is None:
         raise DatasetExists(f"There is another data set called {name}: choose another name, or delete that one first.")
     if costs is not None and twin.costs != priced:
@@ -57,7 +58,7 @@ def store(database: Database, actor: Actor, name: str, table: Columns, sent: int
 def _twin(db: Connection, name: str, archive_id: UUID) -> Any:
     """The data set of this name, if its columns are those that were staged; what was staged goes."""
     row, sent = datasets.by_name(db, name), archives.sha256_of(db, archive_id)
-    archives.drop(db, archive_id)
+    archives.condemn(db, archive_id)
     return row if row is not None and row.sha256 == sent else None
 
 
@@ -97,6 +98,7 @@ def delete(database: Database, actor: Actor, name: str) -> None:
         database.write(drop)
     except IntegrityError:
         raise DatasetInUse("A job that is queued or running needs this data set: wait for it, or cancel it first.") from None
+    archives.drop_condemned(database)
 
 
 def describe_column(column: Column) -> dict[str, Any]:
