@@ -26,8 +26,10 @@ from service.store.db import Database, open_database
 from service.store.lock import FileLock
 from service.store.threads import limit_queues
 from service.store.trying import Trial
+from service.training import sweeping
 from service.training.jobs import release_all
 from service.training.supervising import Supervisor
+from service.training.watching import Watching
 from service.warming import Warming
 
 log = logging.getLogger("frugal")
@@ -75,7 +77,12 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
         gc.freeze()  # compiled kernels and routes live for ever: a full collection over them stopped every request for 70 ms
         app.state.steps.failed = _expiring_failed
         _drain_before_stopping(app, settings.drain)
-        beside = [sweep_forever(app.state.steps, settings.sweep_every, _sweep_failed), keep_right(ledger.ping)]
+        app.state.watching = Watching(database, settings.max_watchers, lambda: app.state.stopping)
+        beside = (
+            sweep_forever(app.state.steps, settings.sweep_every, _sweep_failed),
+            sweeping.sweep_forever(database, settings, _sweep_failed),
+            keep_right(ledger.ping),
+        )
         tasks = [asyncio.create_task(work) for work in beside]
         training = Training(database, settings) if settings.sqlite_file else None
         try:
@@ -86,6 +93,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+            await app.state.watching.close()
             await ledger.close()
             app.state.lines.flush()
     finally:
@@ -112,7 +120,7 @@ def _expiring_failed(error: Exception, version: str) -> None:
 
 
 def _sweep_failed(error: Exception) -> None:
-    log.warning("the sweep of expired sessions failed and will be tried again: %s", type(error).__qualname__)
+    log.warning("a sweep failed and will be tried again: %s", type(error).__qualname__)
 
 
 def _drain_before_stopping(app: FastAPI, seconds: float) -> None:

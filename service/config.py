@@ -85,6 +85,13 @@ class Settings(BaseModel):
     max_dataset_memory: int = Field(1_073_741_824, ge=1_048_576, description="bytes of its columns in memory; reading may take twice that")
     max_field: int = Field(65_536, ge=64, description="bytes of one cell of a data set")
     lease: float = Field(30.0, ge=1, le=3600, description="seconds without a heartbeat before another worker may take over a job")
+    max_watchers: int = Field(1000, ge=1, description="streams of job events per process; more get 503")
+    job_retention: int = Field(
+        2_592_000, ge=0, description="seconds to keep a finished job and its events; its published version stays; 0: for ever"
+    )
+    staged_retention: int = Field(
+        3600, ge=60, description="seconds after which uploaded bytes that became neither a version nor a data set are deleted"
+    )
     training_seconds: int = Field(14_400, ge=1, description="seconds that a training may take")
     training_memory: int = Field(4_294_967_296, ge=0, description="bytes that a training may allocate; 0: no limit")
 

@@ -34,6 +34,7 @@ Problem
 |-- Unavailable 503
 |   |-- Busy                    more at once than the service takes
 |   |-- DatabaseAway
+|   |-- TooManyWatchers         more streams of events than a process holds
 |   `-- NotReady
 `-- Internal 500
 """
@@ -199,6 +200,10 @@ class DatabaseAway(Unavailable):
 
     def __init__(self, detail: str = AGAIN) -> None:
         super().__init__(detail)
+
+
+class TooManyWatchers(Unavailable):
+    slug, title, retry_after = "too-many-watchers", "Too many are watching jobs", 10
 
 
 class NotReady(Unavailable):

@@ -22,7 +22,6 @@ from service.sessions.room import Room
 from service.sessions.state import Given, Session, accept, decided, ended, known_answers, standing_of
 from service.store import audit
 from service.store import sessions as stored
-from service.store.archives import drop_abandoned
 from service.store.audit import Actor
 from service.store.db import Database
 from service.store.ids import new_id
@@ -169,7 +168,6 @@ class Steps:
         """Finalise sessions whose time is up and forget what is past its time."""
         await self._expire_all()
         await in_thread(self.database.write, stored.drop_old_keys)
-        await in_thread(self.database.write, drop_abandoned)
         if self.retention:
             while await in_thread(self.database.write, lambda db: stored.drop_past(db, self.retention, AT_ONCE)) == AT_ONCE:
                 pass

@@ -16,6 +16,7 @@ STORED = select(datasets, bytes_of.c.sha256).join(bytes_of)  # a data set with t
 
 def insert_dataset(db: Connection, row: Mapping[str, Any]) -> bool:
     """False where the name is taken."""
+    archives.point_to(db, row["archive_id"])
     return insert_new(db, datasets, row)
 
 
@@ -48,9 +49,9 @@ def set_costs(db: Connection, id: UUID, costs: Mapping[str, Any]) -> None:
 
 
 def drop(db: Connection, row: Any) -> None:
-    """Delete a data set with its bytes."""
+    """Delete a data set and condemn its bytes."""
     db.execute(delete(datasets).where(datasets.c.id == row.id))
-    archives.drop(db, row.archive_id)
+    archives.condemn(db, row.archive_id)
 
 
 def any_dataset(db: Connection) -> bool:

@@ -7,6 +7,7 @@ from uuid import UUID
 from sqlalchemy import Connection, delete, func, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
+from service.store.archives import point_to
 from service.store.inserting import insert_new
 from service.store.tables import aliases, archives, now, versions
 
@@ -22,6 +23,7 @@ BRIEF = (
 
 def insert_version(db: Connection, name: str, archive_id: UUID, description: Mapping[str, Any]) -> int:
     """The next number of this name; where a twin takes it first, the one after that."""
+    point_to(db, archive_id)
     row = {"name": name, "archive_id": archive_id, "description": dict(description), "created_at": now(), "retired_at": None}
     while True:
         latest = db.execute(select(func.max(versions.c.number)).where(versions.c.name == name)).scalar()

@@ -53,7 +53,9 @@ def store(database: Database, actor: Actor, name: str, table: Columns, sent: int
     found, new = database.write(insert)
     if new:
         return shown(found), False
-    if found.sha256 != database.write(lambda db: _taken_back(db, archive_id)):
+    sha256 = database.write(lambda db: _taken_back(db, archive_id))
+    archives.drop_condemned(database)
+    if found.sha256 != sha256:
         raise DatasetExists("There is another data set of this name: choose another, or delete that one first.")
     if costs is not None and found.costs != priced:
         raise DatasetExists("This table is stored under this name with other costs: change those with PUT /v1/admin/datasets/NAME/costs.")
@@ -61,9 +63,9 @@ def store(database: Database, actor: Actor, name: str, table: Columns, sent: int
 
 
 def _taken_back(db: Connection, archive_id: UUID) -> str:
-    """Drop what was staged; its check sum tells whether it was the same table."""
+    """Condemn what was staged; its check sum tells whether it was the same table."""
     sent = archives.sha256_of(db, archive_id)
-    archives.drop(db, archive_id)
+    archives.condemn(db, archive_id)
     return sent
 
 
@@ -104,6 +106,7 @@ def delete(database: Database, actor: Actor, name: str) -> None:
         audit.record(db, actor, "dataset.delete", name, {})
 
     database.write(drop)
+    archives.drop_condemned(database)
 
 
 def describe_column(column: Column) -> dict[str, Any]:

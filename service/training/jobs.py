@@ -6,22 +6,23 @@
        |----again--------|  (its child died, or its worker's lease ran out), three attempts at most, then failed
     queued or running --cancel--> cancelled
 
-A cancelled job has no token any more: its worker learns that at its next beat, and ends the child.
+A cancelled job has no token any more: its worker learns that at its next beat, and ends the child. The model's bytes are staged under the
+token, and only while it is the job's: whoever takes the token away condemns them, so an attempt that came to nothing leaves none.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import UUID
 
 from sqlalchemy import Connection
 
 from service.errors import Busy, DatasetNotFound, JobNotFound, JobOver, KeyReused
 from service.registry import versions as registry
-from service.store import audit, datasets, jobs
+from service.store import archives, audit, datasets, jobs
 from service.store.audit import Actor
 from service.store.clock import clock
 from service.store.db import Database
@@ -118,18 +119,21 @@ def claim(database: Database, lease: float) -> Claim | None:
         row = jobs.next_claimable(db, at)
         if row is None:
             return False
+        _condemn(db, row.lease_token)
         if row.attempts >= ATTEMPTS:
-            _give_up(db, row.id, "its worker was lost each time")
+            _failed(db, row.id, _gave_up("its worker was lost each time"))
             return True
-        token = uuid4()
+        token = new_id()
         started = {"status": "running", "attempts": row.attempts + 1, "started_at": row.started_at or at, "progress": {}}
         jobs.change(db, row.id, started | {"lease_token": token, "lease_until": at + timedelta(seconds=lease)})
         jobs.add_event(db, row.id, "running", {"attempt": row.attempts + 1})
         return Claim(jobs.one(db, row.id), token)
 
-    while (found := database.write(take)) is True:
-        pass
-    return found or None
+    while found := database.write(take):
+        archives.drop_condemned(database)
+        if isinstance(found, Claim):
+            return found
+    return None
 
 
 def renew(database: Database, claim: Claim, lease: float, progress: Mapping[str, Any], news: bool) -> None:
@@ -142,6 +146,11 @@ def renew(database: Database, claim: Claim, lease: float, progress: Mapping[str,
             jobs.add_event(db, claim.job.id, "progress", progress)
 
     database.write(hold)
+
+
+def staging(database: Database, claim: Claim) -> archives.Staging:
+    """Where the model's bytes go, for as long as the job is this worker's: LeaseLost after that."""
+    return archives.Staging(database, claim.token, lambda db: _mine(jobs.change(db, claim.job.id, {}, claim.token)))
 
 
 def finish(database: Database, claim: Claim, archive_id: UUID, about: dict[str, Any], warnings: list[str]) -> str:
@@ -169,53 +178,59 @@ def finish(database: Database, claim: Claim, archive_id: UUID, about: dict[str, 
 
 def fail(database: Database, claim: Claim, detail: str) -> None:
     """End the job for good: the same would happen again."""
-    database.write(lambda db: _mine(_failed(db, claim.job.id, detail, claim.token)))
+    _give_up_token(database, claim, lambda db: _failed(db, claim.job.id, detail, claim.token))
 
 
 def again(database: Database, claim: Claim, why: str) -> None:
     """Let the job be tried again, unless that was its last attempt."""
-
-    def requeue(db: Connection) -> None:
-        if claim.job.attempts >= ATTEMPTS:
-            _mine(_failed(db, claim.job.id, _gave_up(why), claim.token))
-            return
-        _mine(jobs.change(db, claim.job.id, WAITING, claim.token))
-        jobs.add_event(db, claim.job.id, "queued", {"why": why})
-
-    database.write(requeue)
+    if claim.job.attempts >= ATTEMPTS:
+        fail(database, claim, _gave_up(why))
+    else:
+        _give_up_token(database, claim, lambda db: _queued(db, claim, WAITING, why))
 
 
 def release(database: Database, claim: Claim) -> None:
     """Give the job back unharmed: its worker was told to stop, which is no attempt."""
+    fewer = WAITING | {"attempts": claim.job.attempts - 1}
+    _give_up_token(database, claim, lambda db: _queued(db, claim, fewer, "its worker was stopped"))
 
-    def give(db: Connection) -> None:
-        _mine(jobs.change(db, claim.job.id, WAITING | {"attempts": claim.job.attempts - 1}, claim.token))
-        jobs.add_event(db, claim.job.id, "queued", {"why": "its worker was stopped"})
 
-    database.write(give)
+def _give_up_token(database: Database, claim: Claim, change: Callable[[Connection], bool]) -> None:
+    """A change after which the token is nobody's, and what was staged under it goes."""
+
+    def write(db: Connection) -> None:
+        _mine(change(db))
+        _condemn(db, claim.token)
+
+    database.write(write)
+    archives.drop_condemned(database)
 
 
 def release_all(database: Database) -> None:
-    """Let the leases of a process that is gone run out at once: an SQLite file has one process, and this is it."""
+    """Let the leases of a process that is gone run out at once, and its uploads go: an SQLite file has one process, and this is it."""
     database.write(jobs.lapse_all)
+    database.write(archives.condemn_unused)
+    archives.drop_condemned(database)
 
 
 def cancel(database: Database, actor: Actor, id: UUID) -> Any:
     """End a job that waits or runs; cancelling twice is the same as once."""
 
     def end(db: Connection) -> Any:
-        done = jobs.change(db, id, OVER | {"status": "cancelled", "finished_at": now()})
-        row = jobs.one(db, id)
-        if row is None:
+        before = jobs.locked(db, id)
+        if before is None:
             raise JobNotFound()
-        if done:
+        if jobs.change(db, id, OVER | {"status": "cancelled", "finished_at": now()}):
+            _condemn(db, before.lease_token)
             jobs.add_event(db, id, "cancelled", {})
             audit.record(db, actor, "job.cancel", str(id), {})
-        elif row.status != "cancelled":
-            raise JobOver(f"The job is {row.status}: there is nothing left to cancel.", job_status=row.status)
-        return row
+        elif before.status != "cancelled":
+            raise JobOver(f"The job is {before.status}: there is nothing left to cancel.", job_status=before.status)
+        return jobs.one(db, id)
 
-    return database.write(end)
+    row = database.write(end)
+    archives.drop_condemned(database)
+    return row
 
 
 def _failed(db: Connection, id: UUID, detail: str, token: UUID | None = None) -> bool:
@@ -225,12 +240,21 @@ def _failed(db: Connection, id: UUID, detail: str, token: UUID | None = None) ->
     return changed
 
 
-def _give_up(db: Connection, id: UUID, why: str) -> None:
-    _failed(db, id, _gave_up(why))
+def _queued(db: Connection, claim: Claim, values: Mapping[str, Any], why: str) -> bool:
+    changed = jobs.change(db, claim.job.id, values, claim.token)
+    if changed:
+        jobs.add_event(db, claim.job.id, "queued", {"why": why})
+    return changed
 
 
 def _gave_up(why: str) -> str:
     return f"The training was tried {ATTEMPTS} times and did not come to its end: {why}. Try a smaller table, or fewer trees."
+
+
+def _condemn(db: Connection, token: UUID | None) -> None:
+    """What an attempt has staged goes, unless it was published."""
+    if token is not None:
+        archives.condemn(db, token)
 
 
 def _mine(changed: bool) -> None:

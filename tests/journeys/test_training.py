@@ -14,7 +14,7 @@ import pytest
 
 from tests.databases import PostgresServer, rows
 from tests.journeys.crashing import crash, own_postgresql, restart
-from tests.journeys.processes import Started, frugal, serving, working
+from tests.journeys.processes import Started, frugal, gone, serving, working
 
 JOBS = "/v1/admin/training-jobs"
 LEASE = {"FRUGAL_LEASE": "3"}
@@ -84,19 +84,6 @@ def child_of(worker: Started) -> int:
         assert time.monotonic() < end, found
         time.sleep(0.05)
     return found[0]
-
-
-def gone(pid: int, within: float) -> bool:
-    """Whether a process ends within so many seconds; one that nobody has buried yet has ended."""
-    end = time.monotonic() + within
-    while time.monotonic() < end:
-        try:
-            if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z":
-                return True
-        except FileNotFoundError:
-            return True
-        time.sleep(0.02)
-    return False
 
 
 def versions(url: str) -> int:

@@ -12,7 +12,7 @@ from service.config import Settings
 from service.errors import DatasetInUse, DatasetNotFound, InvalidRequest, JobNotFound, JobOver, KeyReused
 from service.reading import Reader
 from service.registry.describing import describe
-from service.registry.versions import resolve
+from service.registry.versions import read_ensemble, resolve
 from service.store import archives
 from service.store import jobs as stored
 from service.store.audit import Actor
@@ -308,3 +308,90 @@ def test_labels_that_cannot_be_learnt_are_refused(database: Database, cells: lis
         submit(database, dataset="odd", label="y")
     assert said in caught.value.detail
     assert caught.value.detail.startswith("label: ")
+
+
+# What an attempt has staged
+
+
+def staged(database: Database) -> jobs.Claim:
+    """A job in training, of whose model some bytes are stored."""
+    claim = jobs.claim(database, LEASE)
+    assert claim is not None
+    jobs.staging(database, claim).add([b"half", b"a", b"model"])
+    return claim
+
+
+def models_left(url: str) -> int:
+    return int(rows(url, "SELECT count(*) FROM archives WHERE id NOT IN (SELECT archive_id FROM datasets)")[0][0])
+
+
+END: dict[str, Any] = {
+    "claimed by another": lambda database, claim: (lapse(database), jobs.claim(database, LEASE)),
+    "cancelled": lambda database, claim: jobs.cancel(database, ME, claim.job.id),
+    "failed": lambda database, claim: jobs.fail(database, claim, "it cannot be done"),
+    "tried again": lambda database, claim: jobs.again(database, claim, "it was killed"),
+    "released": lambda database, claim: jobs.release(database, claim),
+}
+
+
+@pytest.mark.parametrize("how", END)
+def test_what_an_attempt_has_staged_goes_with_its_lease(database: Database, database_url: str, how: str) -> None:
+    submit(database)
+    claim = staged(database)
+    assert models_left(database_url) == 1
+    END[how](database, claim)
+    assert models_left(database_url) == 0
+
+
+@pytest.mark.parametrize("how", END)
+def test_who_has_lost_the_lease_stages_nothing_more(database: Database, database_url: str, how: str) -> None:
+    submit(database)
+    claim = staged(database)
+    late, anew = jobs.staging(database, claim), jobs.staging(database, claim)
+    late.add([b"half", b"a", b"model"])
+    END[how](database, claim)
+    for write in (lambda: late.add([b"the rest"]), late.seal, lambda: anew.add([b"all of it"])):
+        with pytest.raises(LeaseLost):
+            write()
+    assert models_left(database_url) == 0
+
+
+def test_what_was_staged_goes_when_the_last_attempt_is_lost(database: Database, database_url: str) -> None:
+    job = submit(database)
+    for _ in range(jobs.ATTEMPTS):
+        staged(database)
+        lapse(database)
+    assert jobs.claim(database, LEASE) is None
+    assert (status(database, job.id), models_left(database_url)) == ("failed", 0)
+
+
+def test_what_is_published_stays(database: Database, database_url: str) -> None:
+    submit(database)
+    claim = jobs.claim(database, LEASE)
+    assert claim is not None
+    ensemble, staging = clinic(), jobs.staging(database, claim)
+    staging.add([dump(ensemble)])
+    staging.seal()
+    jobs.finish(database, claim, staging.id, describe(ensemble), [])
+    with pytest.raises(JobOver):
+        jobs.cancel(database, ME, claim.job.id)
+    archives.drop_condemned(database)
+    assert dump(read_ensemble(database, "small", 1)) == dump(ensemble)
+
+
+def test_a_running_jobs_bytes_are_kept_however_old(database: Database, database_url: str) -> None:
+    submit(database)
+    staged(database)
+    database.write(archives.condemn_unused)
+    archives.drop_condemned(database)
+    assert models_left(database_url) == 1
+
+
+def test_a_new_process_on_an_sqlite_file_drops_what_the_last_one_left(database: Database, database_url: str) -> None:
+    submit(database)
+    staged(database)
+    archives.stage(database, b"an upload that was cut off")
+    jobs.release_all(database)
+    assert models_left(database_url) == 1  # the job's, until it is claimed: it may still be another's on PostgreSQL
+    assert jobs.claim(database, LEASE) is not None
+    assert models_left(database_url) == 0
