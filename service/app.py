@@ -12,8 +12,10 @@ from types import FrameType
 
 from fastapi import FastAPI
 
+from service import metrics
 from service.api import datasets, deciding, health, jobs, keys, models, problems, sessions
 from service.api.edge import Edge
+from service.api.sharing import Shared, describe_itself
 from service.config import Settings, from_environment
 from service.logs import RequestLines
 from service.owners.lookup import Keys
@@ -47,12 +49,14 @@ def create(settings: Settings | None = None, lock: FileLock | None = None) -> Fa
     )
     app.state.settings, app.state.lock = settings or from_environment(), lock
     app.state.lines = RequestLines()
+    app.state.exposition = Shared(metrics.exposition)
     app.state.warm = app.state.stopping = False
     app.state.kernels = Warming()
     app.state.uploads = datasets.Turns(datasets.AT_ONCE, app.state.settings.max_queue)
     deciders = (sessions.step, sessions.router, deciding.router, deciding.large)
     for part in (*deciders, models.router, models.admin, datasets.router, jobs.router, keys.router, health.router):
         app.router.routes.extend(part.routes)  # include_router would wrap each in one more layer of matching
+    describe_itself(app)
     problems.install(app)
     app.add_middleware(Edge)
     return app

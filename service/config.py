@@ -47,7 +47,7 @@ class Settings(BaseModel):
         "sqlite:///var/frugal.db", description="where state is kept: sqlite:///FILE or postgresql://USER:PASSWORD@HOST/NAME"
     )
     database_password_file: Path | None = Field(
-        None, description="File with the PostgreSQL password, in place of one in `FRUGAL_DATABASE`; read for every new connection."
+        None, description="file with the PostgreSQL password, in place of one in `FRUGAL_DATABASE`; read for every new connection"
     )
     host: str = Field("127.0.0.1", description="address to listen on")
     port: int = Field(8000, ge=0, le=65535, description="port to listen on; 0 takes a free one")

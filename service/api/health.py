@@ -1,6 +1,5 @@
 """Whether the process lives, whether it can serve, and how it does."""
 
-import asyncio
 from functools import partial
 
 from fastapi import APIRouter, Request, Response
@@ -50,4 +49,4 @@ async def prometheus(request: Request) -> Response:
     metrics.loaded.set(len(request.app.state.versions))
     for state, count in request.app.state.ledger.connections().items():
         metrics.pool.labels(state).set(count)
-    return Response(await asyncio.to_thread(metrics.exposition), media_type="text/plain; version=0.0.4; charset=utf-8")
+    return Response(await request.app.state.exposition.read(), media_type="text/plain; version=0.0.4; charset=utf-8")

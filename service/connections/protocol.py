@@ -37,6 +37,7 @@ FRAMING = 65_536  # bytes of chunk lines and trailers beyond PER_CHUNK for each 
 PER_CHUNK = 16
 PIECE = 16_384  # bytes that the parser gets at once: what it was not told to stop at is no longer than this
 PIPELINED = 32  # requests that wait for their turn on one connection; what comes after them is not read
+DROPPED = 1_048_576  # bytes that are read from a client after it was refused
 LINGER = 2.0  # seconds that a client has to take a refusal: closing at once, with bytes unread, would take it back
 log = logging.getLogger("frugal")
 
@@ -57,7 +58,9 @@ class Guarded(HttpToolsProtocol):
         self.fault: Problem | None = None  # why a callback stopped the parser
         self.refusal: Problem | None = None
         self.deaf = False  # what else comes is dropped
-        self.half_closed = self.turned_away = False
+        self.dropped = 0.0  # bytes of that
+        self.half_closed = False
+        self.watch = watch_of(server_state, self.loop, self.settings.max_connections)
         self.until = math.inf  # when the connection is cut
         self.owed, self.patience = 0, 0.0  # bytes that the client has not taken, seconds that it still has
         self.working: RequestResponseCycle = None  # type: ignore[assignment]
@@ -71,7 +74,7 @@ class Guarded(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self.since = self.loop.time()
-        watch_of(self.server_state, self.loop, self.settings.max_connections).admit(self)
+        self.watch.admit(self)
 
     def eof_received(self) -> bool:  # type: ignore[override]
         """A client that has said all it had to say still gets its reply; one that stops in mid-request, or leaves a stream, is gone."""
@@ -80,12 +83,14 @@ class Guarded(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
+        self.watch.forget(self)
         if self.busy:  # uvicorn tells the newest request, which may not be the one that is worked on
             self.working.disconnected = True
             self.working.message_event.set()
 
     def data_received(self, data: bytes) -> None:
         if self.deaf:
+            self._drop(data)
             return
         if self.heading and not self.head:
             self.since = self.loop.time()
@@ -154,6 +159,7 @@ class Guarded(HttpToolsProtocol):
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         self.working = cycle
+        self.watch.works(self)
         super()._start_asgi_task(cycle, app)
 
     def on_response_complete(self) -> None:
@@ -166,10 +172,12 @@ class Guarded(HttpToolsProtocol):
             self._start_asgi_task(*self.pipeline.pop())
             return
         self.since = self.loop.time()
+        self.watch.rests(self)
         if self.deaf or self.half_closed:
             self._part()
         elif not self.heading and any(name == b"transfer-encoding" for name, _ in self.headers):
-            self.deaf, self.until = True, self.since + self.settings.head_timeout  # dropping bytes is cheaper than parsing chunks
+            self.deaf, self.dropped = True, -math.inf  # all that comes in this time is dropped, which is cheaper than parsing chunks
+            self.until = self.since + self.settings.head_timeout
 
     def refuse(self, problem: Problem) -> None:
         """Read nothing more; say why, after the replies that are still due, and close."""
@@ -200,6 +208,12 @@ class Guarded(HttpToolsProtocol):
         self.transport.write_eof()
         self.flow.resume_reading()
         self.until = self.loop.time() + LINGER
+
+    def _drop(self, data: bytes) -> None:
+        """A client that goes on sending after its refusal is read for a while, or it would not get to read that; then no more."""
+        self.dropped += len(data)
+        if self.dropped > DROPPED:
+            self.flow.pause_reading()
 
     def look(self, now: float) -> None:
         """Once a second: end what takes too long."""

@@ -178,7 +178,7 @@ def head(name, **values):
         (say(learner="\ud800"), "learner is '\\ud800': not a name that can be written"),
         (say(metrics={"a": "\ud800"}), "metrics must hold only what JSON can"),
         (say(metrics={"a": float("1e400")}), "not the JSON of an archive"),
-        (say(parameters={"p": deep(20)}), "parameters must be nested no more than 20 levels deep"),
+        (say(parameters={"p": deep(19)}), "parameters must be nested no more than 20 levels deep"),
         (say(parameters={"p": deep(300)}), "parameters must be nested no more than 20 levels deep"),
         (say(metrics={"m": {"p": deep(19)}}), "metrics must be nested no more than 20 levels deep"),
         (say(parameters={"p" * 201: 1}), "parameters must have names of at most 200 characters"),

@@ -18,6 +18,7 @@ SLOW = {"FRUGAL_HEAD_TIMEOUT": "2", "FRUGAL_BODY_TIMEOUT": "1", "FRUGAL_IDLE_TIM
 OPENING = b'{"model": "nowhere"}'
 CHUNKED = b"POST /v1/sessions HTTP/1.1\r\n" + HOST + b"Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
 ENDLESS = 64 * 1024 * 1024  # bytes that no rule lets through
+UPLOAD = b"POST /v1/admin/datasets?name=a HTTP/1.1\r\n" + HOST + b"Content-Length: 2000000\r\n\r\na,b\n"
 NEVER = 20.0  # seconds after which what should have ended has not
 
 
@@ -104,6 +105,12 @@ def test_small_chunks_are_not_counted_as_lines_without_end(server: Server) -> No
         raw.send(CHUNKED + b"".join(b"1\r\n%c\r\n" % byte for byte in body) + b"0\r\n\r\n")
         assert raw.reply().problem(422, "invalid-request")  # so long a reference: it was read to its end
         assert raw.send(LIVEZ).reply().status == 200
+
+
+def test_small_chunks_earn_no_long_trailer(server: Server) -> None:
+    with Raw(server.port) as raw:
+        raw.send(CHUNKED + b"1\r\n \r\n" * 20_000 + b"0\r\nX: " + b"y" * (FRAMING + 32_768) + b"\r\n\r\n")
+        raw.reply().problem(400, "bad-request")
 
 
 @pytest.mark.parametrize(
@@ -236,6 +243,8 @@ def dribble(raw: Raw, byte: bytes) -> float:
         (b"POST /v1/sessions HTTP/1.1\r\n" + HOST + b"Content-Type: application/json\r\nContent-Length: 9\r\n\r\n", b"", b"408"),
         (b"POST /v1/sessions HTTP/1.1\r\n" + HOST + b"Content-Length: 999999\r\n\r\n", b"1", b"408"),
         (b"POST /v1/admin/datasets?name=a HTTP/1.1\r\n" + HOST + b"Content-Length: 999\r\n\r\n", b"a", b"408"),
+        (UPLOAD + b"1,2\n" * 250_000, b"", b"408"),
+        (UPLOAD + b"1,2\n" * 250_000, b"1", b"408"),
     ],
 )
 def test_slow_heads_and_slow_bodies_end_in_a_problem(hasty: Server, sent: bytes, byte: bytes, status: bytes) -> None:
@@ -286,7 +295,12 @@ def test_time_on_a_connection_is_counted_anew_for_every_request(hasty: Server) -
 def test_past_the_limit_the_longest_idle_connection_makes_room(tmp_path: Path) -> None:
     with ExitStack() as stack:
         server = stack.enter_context(serving(tmp_path, f"sqlite:///{tmp_path / 'frugal.db'}", FRUGAL_MAX_CONNECTIONS="20"))
-        idle = [stack.enter_context(Raw(server.port)) for _ in range(60)]
+        idle = [stack.enter_context(Raw(server.port)) for _ in range(20)]
+        assert [one.send(LIVEZ).reply().status for one in reversed(idle)] == [200] * 20
+        idle += [stack.enter_context(Raw(server.port)) for _ in range(15)]
+        assert all(one.ended() for one in idle[-20:-15])  # the first to have been served, and so the longest idle
+        assert idle[0].send(LIVEZ).reply().status == 200
+        idle += [stack.enter_context(Raw(server.port)) for _ in range(60)]
         assert idle[0].ended()
         assert idle[-1].send(LIVEZ).reply().status == 200
         assert seconds_to_live(server.port) < 5
