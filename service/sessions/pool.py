@@ -41,14 +41,14 @@ class Pool:
         row = await self.fetchrow(sql, *values)
         return None if row is None else row[0]
 
-    async def fetchrow(self, sql: str, *values: Any) -> Any:
+    def fetchrow(self, sql: str, *values: Any) -> Awaitable[Any]:
         """The first row, or None. A rule of the tables that was broken is the caller's, as is a wrong statement: the same would happen
         again. A database that is away or fails is DatabaseAway."""
-        return await self._run(asyncpg.Connection.fetchrow, sql, values)
+        return self._run(asyncpg.Connection.fetchrow, sql, values)
 
-    async def fetch(self, sql: str, *values: Any) -> list[Any]:
+    def fetch(self, sql: str, *values: Any) -> Awaitable[list[Any]]:
         """All rows, likewise."""
-        return list(await self._run(asyncpg.Connection.fetch, sql, values))
+        return self._run(asyncpg.Connection.fetch, sql, values)
 
     async def _run(self, how: Callable[..., Awaitable[Any]], sql: str, values: tuple[Any, ...]) -> Any:
         db = await self._take()
