@@ -42,14 +42,14 @@ class Pool:
         row = await self.fetchrow(sql, *values, first=first)
         return None if row is None else row[0]
 
-    async def fetchrow(self, sql: str, *values: Any, first: bool = False) -> Any:
+    def fetchrow(self, sql: str, *values: Any, first: bool = False) -> Awaitable[Any]:
         """The first row, or None. A rule of the tables that was broken is the caller's, as is a wrong statement: the same would happen
         again. A database that is away or fails is DatabaseAway. `first`: before all others who wait."""
-        return await self._run(asyncpg.Connection.fetchrow, sql, values, first)
+        return self._run(asyncpg.Connection.fetchrow, sql, values, first)
 
-    async def fetch(self, sql: str, *values: Any) -> list[Any]:
+    def fetch(self, sql: str, *values: Any) -> Awaitable[list[Any]]:
         """All rows, likewise."""
-        return list(await self._run(asyncpg.Connection.fetch, sql, values))
+        return self._run(asyncpg.Connection.fetch, sql, values)
 
     async def _run(self, how: Callable[..., Awaitable[Any]], sql: str, values: tuple[Any, ...], first: bool = False) -> Any:
         db = await self._take(first)

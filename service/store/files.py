@@ -25,7 +25,7 @@ def make_private(file: Path) -> None:
     """The database with what stands beside it, made for its owner alone; those that SQLite makes later follow the database's own mode."""
     os.close(os.open(file, os.O_RDWR | os.O_CREAT, 0o600))
     for beside in ("", "-wal", "-shm"):
-        with suppress(FileNotFoundError, PermissionError):  # another user's file, which was given to this one
+        with suppress(OSError):  # it is not there yet, is another user's who gave it to this one, or its disk knows no modes
             os.chmod(f"{file}{beside}", 0o600)
 
 

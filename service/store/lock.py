@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+from contextlib import suppress
 from pathlib import Path
 
 
@@ -17,7 +18,8 @@ class FileLock:
             if _at(path) == self.identity:
                 break
             os.close(self.descriptor)  # it was deleted while this waited: whoever comes next would lock another one
-        os.fchmod(self.descriptor, 0o600)
+        with suppress(OSError):  # another user's, or a disk that knows no modes
+            os.fchmod(self.descriptor, 0o600)
         os.ftruncate(self.descriptor, 0)
         os.write(self.descriptor, str(os.getpid()).encode())
 
