@@ -96,7 +96,7 @@ def drop_past(db: Connection, kept: timedelta, most: int) -> int:
     A job stays as long as its Idempotency-Key, under which its submission may still be repeated.
     """
     keyed = exists().where(idempotency_keys.c.job_id == jobs.c.id)
-    past = select(jobs.c.id).where(jobs.c.status.not_in(ACTIVE), jobs.c.finished_at <= clock(db) - kept, ~keyed)
+    past = select(jobs.c.id).where(jobs.c.finished_at <= clock(db) - kept, ~keyed)
     event = (job_events.c.job_id, job_events.c.number)
     events = select(*event).where(job_events.c.job_id.in_(past)).limit(most)
     if dropped := db.execute(delete(job_events).where(tuple_(*event).in_(events))).rowcount:

@@ -1,7 +1,7 @@
 """How much of the processors a process that trains gets: what others leave, and a turn now and then when they leave nothing.
 
 Its threads are nice, and so is its autogroup, where the kernel shares time between sessions first. An ordinary user may make a thread
-nicer and never less nice again: so threads are no nicer than a process can live with for good (docs/decisions/0008-starving.md).
+nicer and never less nice again: so threads are no nicer than a process can live with for good (docs/decisions/0009-starving.md).
 """
 
 import os

@@ -209,6 +209,24 @@ def test_a_quiet_stream_says_that_it_is_there(database: Counting, monkeypatch: p
     asyncio.run(run())
 
 
+def test_a_job_is_looked_at_until_the_last_has_left(database: Counting) -> None:
+    async def run() -> None:
+        id = submit(database)
+        async with watched(database) as place:
+            watchers = [Watcher(place, database, id) for _ in range(3)]
+            place.leave(id)
+            place.leave(id)
+            happen(database, id)
+            assert await watchers[2].hear(2) == [1, 2]
+            place.leave(id)
+            await asyncio.sleep(2 * LOOK)  # for a look that was under way
+            before = database.reads
+            await asyncio.sleep(4 * LOOK)
+            assert (database.reads, place.watchers) == (before, 0)
+
+    asyncio.run(run())
+
+
 def test_no_more_watch_than_may(database: Counting) -> None:
     async def run() -> None:
         first, second = submit(database), submit(database)
