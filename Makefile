@@ -61,6 +61,7 @@ check: .venv/.installed ## ruff, mypy, import-linter
 	.venv/bin/lint-imports
 
 bench: .venv/.installed ## every benchmark, each beside something outside (DATA=folder of tables)
+	$(PY) benchmarks/first_minute.py
 	$(PY) benchmarks/decide.py
 	$(PY) benchmarks/budget_forest.py --data $(DATA)
 	$(PY) benchmarks/sweep.py --data $(DATA)

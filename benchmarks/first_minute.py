@@ -52,15 +52,14 @@ def main() -> None:
         print(f"    {stage:32} {seconds:7.1f} s")
     told("first answer, nothing there", first, BARS["first"])
     print(f"    all kernels compiled, beside it  {first['all_kernels']:7.1f} s")
-    second = {name: median(run[name] for run in again) for name in ("seconds", "processor", "share")}
+    second = {name: median(run[name] for run in again) for name in ("seconds", "processor")}
     told(f"first answer, started again (median of {starts})", second, BARS["second"])
     result = {"machine": machine(), "first": first, "again": [run["seconds"] for run in again], "second": second, "bars": BARS}
     print(json.dumps(result))
 
 
 def told(what: str, run: dict[str, Any], bar: float) -> None:
-    cores = f"{run['processor']:.1f} s of processor time, {run['share']:.0%} of what the cores had"
-    print(f"{what}: {run['seconds']:.1f} s, bar {bar:.0f} s; {cores}")
+    print(f"{what}: {run['seconds']:.1f} s, bar {bar:.0f} s; {run['processor']:.1f} s of processor time")
 
 
 def started(place: Path, wait_for_all: bool = False) -> dict[str, Any]:
@@ -79,9 +78,10 @@ def started(place: Path, wait_for_all: bool = False) -> dict[str, Any]:
         else:
             sys.exit("make run ended before it listened")
         answer(line)
-        seconds, spent = time.monotonic() - began, processor(process.pid)
+        seconds = time.monotonic() - began
+        spent, beside = processor(process.pid), processor(process.pid, beside=True)
         if wait_for_all:
-            while any("service.warming" in command(pid) for pid in tree(process.pid)):
+            while any(map(in_background, tree(process.pid))):
                 time.sleep(0.1)
         everything = time.monotonic() - began
     stages, before = {}, 0.0
@@ -89,8 +89,7 @@ def started(place: Path, wait_for_all: bool = False) -> dict[str, Any]:
         if stage in ended:
             stages[stage], before = ended[stage] - before, ended[stage]
     stages["asking"] = seconds - before
-    share = spent / (seconds * (os.cpu_count() or 1))
-    return {"seconds": seconds, "processor": spent, "share": share, "stages": stages, "all_kernels": everything}
+    return {"seconds": seconds, "processor": spent, "beside": beside, "stages": stages, "all_kernels": everything}
 
 
 def answer(line: str) -> None:
@@ -133,9 +132,17 @@ def tree(root: int) -> list[int]:
     return found
 
 
-def processor(root: int) -> float:
-    """Processor seconds of a process and its descendants, those included that have ended and were waited for."""
-    return sum(sum(map(int, fields[11:15])) for pid in tree(root) if (fields := stat(pid))) / TICKS
+def processor(root: int, beside: bool = False) -> float:
+    """Processor seconds of a process and its descendants, those included that have ended and were waited for.
+
+    Without what compiles in the background, which nobody waits for; or, with `beside`, of that alone.
+    """
+    counted = [pid for pid in tree(root) if in_background(pid) == beside]
+    return sum(sum(map(int, fields[11:15])) for pid in counted if (fields := stat(pid))) / TICKS
+
+
+def in_background(pid: int) -> bool:
+    return "service.warming" in command(pid)
 
 
 def stat(pid: int) -> list[str]:
