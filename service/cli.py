@@ -24,6 +24,10 @@ DATABASE = "sqlite:///FILE or postgresql://USER:PASSWORD@HOST/NAME (default: FRU
 
 SERVER = "the server (default: FRUGAL_URL, or http://127.0.0.1:8000)"
 PRICES = "a price list: feature,cost[,group,cost_in_group,delayed,unit,question]; what is not named costs 1"
+PENALTIES = (
+    """what a mistake costs: a number, or JSON by true label and label said: '{"ill": {"well": 500}, "well": {"ill": 50}}'; """
+    "a mistake that is not named costs nothing"
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -146,12 +150,6 @@ def _missing_option(command: argparse.ArgumentParser) -> None:
         metavar="CELLS",
         help="cells that mean missing, as 'NA,?' (--missing=-1 for a negative number)",
     )
-
-
-PENALTIES = (
-    """what a mistake costs: a number, or JSON by true label and label said: '{"ill": {"well": 500}, "well": {"ill": 50}}'; """
-    "a mistake that is not named costs nothing"
-)
 
 
 def _keys_options(keys: argparse.ArgumentParser) -> None:

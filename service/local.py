@@ -70,7 +70,7 @@ def check_writable(path: str | None) -> None:
 def _check_label(table: Columns, options: argparse.Namespace) -> None:
     """There, and no regression target."""
     if options.label in table.left_out:
-        raise ValueError(f"--drop leaves out {options.label!r}, which --label says to learn: take it from one of them")
+        raise ValueError(f"--drop leaves out {options.label!r}, which is the label: leave it out of --drop, or learn another column")
     if options.label not in table.columns:
         known = f"{meant(options.label, table.columns)}: its columns are {', '.join(table.columns[:40])}"
         raise ValueError(f"{options.data} has no column {options.label!r} to learn{known}")

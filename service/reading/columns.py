@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from models.costs import LONGEST_NAME
 from models.schema import CATEGORICAL, NUMERIC
 from models.table import CLASSES, Coded, why_continuous
+from service.reading.choices import is_number
 from service.reading.remarks import Remark
 
 WHOLE = tuple(np.dtype(kind) for kind in ("u1", "i1", "u2", "i2", "i4"))  # the smallest that fits is taken
@@ -126,6 +127,8 @@ class Columns:
             raise ValueError(f"{column.missing:,} rows have no {name!r}: every row needs a label")
         if column.kind == CATEGORICAL:
             words, index = list(column.categories), column.values
+            if why := why_amounts(words, len(column)):
+                raise ValueError(f"{name!r} cannot be the label: its values {why}. {CLASSES}")
         else:
             numbers, index = np.unique(column.values, return_inverse=True)
             if why := why_continuous(len(numbers), len(column), bool((numbers == np.rint(numbers)).all())):
@@ -138,6 +141,19 @@ class Columns:
 
     def describe(self) -> list[dict[str, Any]]:
         return [column.describe() for column in self.by_name.values()]
+
+
+def why_amounts(words: Sequence[str], rows: int) -> str | None:
+    """What tells that words are a regression target with a few words among its numbers; None where they may be classes.
+
+    Examples
+    --------
+    >>> why_amounts([*map(str, range(300)), "unknown"], 900)
+    'are 300 different numbers in 900 rows, as a regression target has, and a few words'
+    """
+    numbers = sum(map(is_number, words))
+    why = why_continuous(numbers, rows, whole=True) if 2 * numbers > len(words) else None
+    return why and f"{why}, and a few words"
 
 
 def numbers_column(name: str, numbers: NDArray[np.float64]) -> Column:

@@ -8,6 +8,7 @@ from typing import Any
 from models.costs import LONGEST_NAME, is_word, price_gaps, shown
 from models.table import CLASSES, why_continuous, why_doubtful
 from service.errors import InvalidRequest
+from service.reading.columns import why_amounts
 from service.registry.versions import check_name
 from service.training.learners import checked_params, find_learner
 from service.training.pricing import Costs, checked_costs, listed
@@ -56,6 +57,8 @@ def check_label(label: str, columns: Sequence[Mapping[str, Any]], rows: int) -> 
     if column["missing"]:
         raise InvalidRequest(f"label: {shown(label)} is missing in {column['missing']:,} rows; every row needs one: leave those rows out.")
     if column["kind"] == "numeric" and (why := why_continuous(column["distinct"], rows, column["whole"])):
+        raise InvalidRequest(f"label: the values of {shown(label)} {why}. {CLASSES}.")
+    if column["kind"] == "categorical" and (why := why_amounts(column["categories"], rows)):
         raise InvalidRequest(f"label: the values of {shown(label)} {why}. {CLASSES}.")
     if column["distinct"] == 1:
         raise InvalidRequest(f"label: {shown(label)} is the same in every row; there is nothing to learn.")

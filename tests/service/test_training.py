@@ -186,7 +186,7 @@ def test_columns_are_left_out_cells_mean_missing_and_words_are_no_numbers(tmp_pa
     ("changes", "message"),
     [
         (["--drop", "chol"], "heart.csv: drop 'chol': no such column (did you mean 'cholesterol'?); the columns are 'age'"),
-        (["--drop", "disease"], "--drop leaves out 'disease', which --label says to learn"),
+        (["--drop", "disease"], "--drop leaves out 'disease', which is the label"),
         (["--numeric", "thal"], "heart.csv: no cell of the column 'thal' is a number"),
         (
             ["--label", "st_depression"],

@@ -91,6 +91,12 @@ def test_a_regression_target_is_no_label():
     with pytest.raises(ValueError, match=r"^'size' cannot be the label: its values are 300 different numbers in 300 rows, as a regression"):
         table.labels("size")
     assert set(table.labels("rooms").tolist()) == set("0123456")
+    mixed = table_of("price,grade\n?,4+\n" + "".join(f"{i}.5,{i % 4}\n" for i in range(300)))
+    with pytest.raises(
+        ValueError, match=r"^'price' cannot be the label: its values are 300 different numbers in 301 rows, as a regression"
+    ):
+        mixed.labels("price")
+    assert set(mixed.labels("grade").tolist()) == {"0", "1", "2", "3", "4+"}
 
 
 def test_what_is_described_is_json():

@@ -297,6 +297,7 @@ def test_a_column_with_words_that_cannot_be_shown_is_told_of_at_once(database: D
         ([f"w{i}" for i in range(5000)], "5,000 different values"),
         ([str(i % 300) for i in range(600)], "are 300 different numbers in 600 rows, as a regression target has"),
         ([str(i) for i in range(30)], "are 30 different numbers in 30 rows, as a regression target has"),
+        ([*(f"{i}.5" for i in range(30)), "?"], "are 30 different numbers in 31 rows, as a regression target has, and a few words"),
         (["x" * 201, "y"] * 3, "more than 200 characters"),
     ],
 )
