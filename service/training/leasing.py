@@ -29,6 +29,7 @@ class Lease:
         self._told: Mapping[str, Any] = self.progress
         self._told_at = 0.0
         self._lost, self._left, self._news = threading.Event(), threading.Event(), threading.Event()
+        self._beating = threading.Lock()
         self._thread = threading.Thread(target=self._beat_on, name="frugal-lease", daemon=True)
 
     def __enter__(self) -> Self:
@@ -66,9 +67,14 @@ class Lease:
                 log.exception("a lease was not renewed")
             self._left.wait(pause)
 
-    def _beat(self) -> None:
-        progress, at = self.progress, time.monotonic()
-        news = progress != self._told and at - self._told_at >= NEWS
-        jobs.renew(self.database, self.claim, self.seconds, progress, news)
-        if news:
-            self._told, self._told_at = progress, at
+    def tell_last(self) -> None:
+        """What was told and not stored yet: a short job ends before its first beat."""
+        self._beat(NEWS)
+
+    def _beat(self, early: float = 0.0) -> None:
+        with self._beating:
+            progress, at = self.progress, time.monotonic()
+            news = progress != self._told and at - self._told_at >= NEWS - early
+            jobs.renew(self.database, self.claim, self.seconds, progress, news)
+            if news:
+                self._told, self._told_at = progress, at

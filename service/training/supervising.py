@@ -189,6 +189,7 @@ class Training:
 
     def _publish(self) -> None:
         self._insist(self.staging.seal)
+        self._insist(self.lease.tell_last)
         about, warnings = self.about["about"], self.about["warnings"]
         version = self._insist(lambda: jobs.finish(self.database, self.claim, self.staging.id, about, warnings))
         log.info("job %s published %s", self.claim.job.id, version)

@@ -118,7 +118,7 @@ def test_penalties_are_submitted(frugal, refused, capsys):
     assert done["metrics"]["total_cost"] > done["metrics"]["mean_cost"]
     assert '\npenalties  {"present": {"absent": 500' in frugal("jobs", "show", done["id"])
     assert json.loads(frugal(*job, "--penalties", "50", "--json"))["penalties"] == 50
-    assert "penalties: 'ill' is no value of 'disease'." in refused(*job, "--penalties", '{"ill": {"absent": 5}}')
+    assert "penalties: 1 of the labels that they name are no values of 'disease'." in refused(*job, "--penalties", '{"ill": {"absent": 5}}')
     for wrong in ("dear", "-1", "nan", "[1]", "{}", '{"a": 5}', '{"a": {"b": "x"}}', '{"a": {"b": -1}}', "true"):
         with pytest.raises(SystemExit):
             main([*job, "--penalties", wrong])

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from service.address import Address
 from service.errors import Busy
 from service.sessions.pool import Pool
 from tests.databases import PostgresServer
@@ -18,7 +19,7 @@ def url(postgres: PostgresServer) -> Iterator[str]:
 
 def test_past_its_limit_nobody_else_waits(url: str) -> None:
     async def main() -> None:
-        pool = Pool(url, 1, most=2)
+        pool = Pool(Address.read(url), 1, most=2)
         order: list[str] = []
 
         async def ask(name: str, seconds: float, first: bool = False) -> None:

@@ -132,8 +132,11 @@ def test_what_is_remarkable_about_a_table_is_told_without_its_values(client: htt
         ({"numeric": "colour"}, "numeric: no cell of the column 'colour' is a number."),
         ({"drop": "age,colour,sick"}, "drop: every column is left out: keep some."),
         ({"missing": ",".join(map(str, range(101)))}, "missing: more than 100 different cells mean missing: name fewer."),
-        ({"costs": '{"width": 1}'}, "costs: the data set has no column 'width'; leave it out, or correct its name."),
-        ({"costs": '{"colr": 1}'}, "costs: the data set has no column 'colr' (did you mean 'colour'?); leave it out, or correct its name."),
+        ({"costs": '{"width": 1}'}, "costs.#1: the data set has no column of this name; it has 'age', 'colour', 'sick'."),
+        (
+            {"costs": '{"colr": 1}'},
+            "costs.#1 (did you mean 'colour'?): the data set has no column of this name; it has 'age', 'colour', 'sick'.",
+        ),
     ],
 )
 def test_choices_that_do_not_fit_the_table_are_refused(client: httpx.Client, database_url: str, choice: dict[str, str], said: str) -> None:
