@@ -6,8 +6,6 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from datetime import UTC, datetime
 
-from service.errors import Problem
-
 EVERY = 5.0  # seconds
 TOLD = 0.001  # seconds; SQLite tells no less
 SINCE_START = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)  # goes on while the machine sleeps, where there is such a clock
@@ -44,8 +42,8 @@ def seconds() -> float:
 
 
 async def keep_right(ask: Callable[[], Awaitable[None]]) -> None:
-    """Ask the database for its time until cancelled; one that is away is asked again."""
+    """Ask the database for its time until cancelled; whatever goes wrong, it is asked again."""
     while True:
         await asyncio.sleep(EVERY)
-        with suppress(Problem):
+        with suppress(Exception):
             await ask()

@@ -133,8 +133,10 @@ class Steps:
         return await self._end(owner, id, "stopped")
 
     async def read(self, owner: str, id: UUID) -> Seen:
-        session, version = await self._current(owner, id)
-        return _seen(session, version)
+        session = await self.ledger.read(id, owner)
+        if session is None:
+            raise SessionNotFound()
+        return await self._shown(session)
 
     async def page(self, owner: str, before: UUID | None, limit: int, status: str | None) -> tuple[list[Seen], UUID | None]:
         """The owner's own sessions, newest first, and the last of them if there are more."""
@@ -146,12 +148,12 @@ class Steps:
         return found, sessions[limit - 1].id if len(sessions) > limit else None
 
     async def _shown(self, session: Session) -> Seen:
-        """A session that was just read; whoever else waits has a turn first, since a page has many and deciding takes its time."""
+        """A session that was just read, ended if its time is up. What is over needs no version, not even one that can be loaded."""
         if session.due(self.ledger.now()):
             return await self._end(session.owner, session.id, "expired")
         if not session.running:
             return Seen(session, None, None)
-        await asyncio.sleep(0)
+        await asyncio.sleep(0)  # a page has many of these, and deciding takes its time: whoever else waits has a turn
         return _seen(session, await self.versions.get(session.name, session.number))
 
     async def delete(self, actor: Actor, id: UUID) -> None:

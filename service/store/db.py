@@ -86,10 +86,10 @@ class SqliteDatabase:
     """One process per file: a lock held for life, one writing connection in its own thread, the rest read only."""
 
     def __init__(self, file: Path, lock: FileLock | None = None, max_queue: int = 512) -> None:
-        self.file = file.resolve()  # SQLite too keeps its journal beside the file itself, whatever leads to it
+        self.file = file.absolute()
         self._lock, self._own_lock = lock or lock_of(file), lock is None
         try:
-            make_private(self.file)
+            make_private(self.file.resolve())
             connection = self._connect_writer()
             self.files = Files(self.file, self._lock)
         except BaseException:
@@ -115,7 +115,7 @@ class SqliteDatabase:
         """Between two transactions of the writer, so that neither waits for the other."""
         self.files.check()
         try:
-            has_space(self.file.parent)
+            has_space(self.file.resolve().parent)
             self.writer.run_between(self._trial, PATIENCE)
         except (sqlite3.DatabaseError, OSError) as error:
             raise DatabaseAway() from error

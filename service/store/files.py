@@ -38,9 +38,10 @@ def has_space(folder: Path) -> None:
 class Files:
     """The database, its journal, its shared memory and its lock, as they are now that all of them are open."""
 
-    def __init__(self, database: Path, lock: FileLock) -> None:
-        paths = [str(database), f"{database}-wal", f"{database}-shm"]
-        self._opened = [(path, identity(os.stat(path))) for path in paths] + [(str(lock.path), lock.identity)]
+    def __init__(self, name: Path, lock: FileLock) -> None:
+        database = name.resolve()  # SQLite too keeps its journal beside the file itself, whatever link leads to it
+        paths = {str(name), str(database), f"{database}-wal", f"{database}-shm"}
+        self._opened = [(path, identity(os.stat(path))) for path in sorted(paths)] + [(str(lock.path), lock.identity)]
         self._told = False
 
     def check(self) -> None:

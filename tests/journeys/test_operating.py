@@ -104,7 +104,7 @@ def test_a_port_that_is_taken_is_told(tmp_path: Path) -> None:
         second.kill()
         taken = frugal("serve", "--port", str(first.port), "--database", f"sqlite:///{tmp_path / 'b.db'}")
         assert taken.returncode != 0
-        assert "address already in use" in taken.stderr
+        assert taken.stderr.startswith(f"frugal: Port {first.port} is in use. Choose another: FRUGAL_PORT=")
 
 
 @pytest.mark.parametrize("database", ["postgresql://nobody@127.0.0.1:1/nothing", "sqlite:////proc/nowhere/f.db"])

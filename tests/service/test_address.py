@@ -158,7 +158,10 @@ def test_nothing_of_a_password_stands_in_what_is_shown() -> None:
 
 @pytest.mark.parametrize("url", MISREAD)
 @pytest.mark.parametrize("command", [["serve"], ["worker"], ["migrate"], ["keys", "list"]], ids=lambda command: command[0])
-def test_no_command_prints_a_password(url: str, command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_command_prints_a_password(
+    url: str, command: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("logging.config.dictConfig", lambda configuration: None)  # the other tests' logs stay theirs
     for password in (ODD, quote(ODD, ""), *HALVES):
         assert cli.main([*command, "--database", url.format(password)]) == 2  # nobody listens on port 1
         said = capsys.readouterr()

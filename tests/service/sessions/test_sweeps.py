@@ -185,6 +185,17 @@ def test_a_page_of_sessions_is_one_query(database_url: str, monkeypatch: pytest.
     with_steps(database_url, work, {name: wide(3) for name in names})
 
 
+def test_a_session_that_is_over_is_shown_though_its_version_is_damaged(database_url: str) -> None:
+    async def work(steps: Steps) -> None:
+        id = (await steps.open("me", Opening("clinic"))).session.id
+        over = (await steps.finish("me", id)).session
+        damage(steps, "clinic")
+        assert (await steps.read("me", id)).session == over
+        assert [seen.session for seen in (await steps.page("me", None, 10, None))[0]] == [over]
+
+    with_steps(database_url, work, {"clinic": clinic()})
+
+
 def test_a_list_ends_the_sessions_whose_time_is_up(database_url: str) -> None:
     async def work(steps: Steps) -> None:
         sessions = await opened(steps, "clinic", 3)

@@ -26,8 +26,8 @@ from tests.serving import problem, serving
 FILES = ["", "-wal", "-shm", ".lock"]
 
 
-def modes(file: Path) -> set[int]:
-    return {stat.S_IMODE(os.stat(f"{file}{end}").st_mode) for end in FILES}
+def modes(file: Path, *ends: str) -> set[int]:
+    return {stat.S_IMODE(os.stat(f"{file}{end}").st_mode) for end in ends or FILES}
 
 
 def test_all_files_are_their_owners_alone(tmp_path: Path) -> None:
@@ -171,6 +171,21 @@ def test_a_file_has_one_lock_whatever_leads_to_it(tmp_path: Path) -> None:
             lock_of(way)
     database.close()
     shutil.rmtree(tmp_path / "real")
+
+
+def test_a_link_that_leads_elsewhere_now_is_noticed(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        migrate_url(f"sqlite:///{tmp_path / name / 'f.db'}")
+    (tmp_path / "now").symlink_to(tmp_path / "one")
+    database = SqliteDatabase(tmp_path / "now" / "f.db")
+    database.writer.run(lambda db: db.execute("CREATE TABLE t (n)"), 2)
+    (tmp_path / "now").unlink()
+    (tmp_path / "now").symlink_to(tmp_path / "two")
+    with pytest.raises(DatabaseAway, match="deleted or replaced"):
+        database.writer.run(lambda db: db.execute("CREATE TABLE u (n)"), 2)
+    database.close()
+    assert modes(tmp_path / "one" / "f.db", "", ".lock") == {0o600}
 
 
 def test_a_name_that_a_url_would_read_otherwise_is_a_name(tmp_path: Path) -> None:
