@@ -215,7 +215,7 @@ def watched(where: Place, file: Path, rounds: int) -> dict[str, Any]:
                         times[count] += [timed(lambda: client.open("heart")) for _ in range(OPENINGS)]
                         assert client.job(job)["status"] == "running"
                     client.cancel_job(job)
-                    print(f"watched, {engine}, {count} watchers got {statuses}")
+                    assert statuses.get("200", 0) == count, statuses
             for count, seconds in times.items():
                 slow = sorted(seconds)[len(seconds) * 99 // 100]
                 shown = {"median": 1000 * median(seconds), "p99": 1000 * slow, "most": 1000 * max(seconds)}

@@ -4,6 +4,7 @@ import json
 import mmap
 import os
 import resource
+import threading
 from dataclasses import asdict
 from typing import IO, Any
 
@@ -23,12 +24,14 @@ class Voice:
 
     def __init__(self, pipe: IO[bytes]) -> None:
         self.pipe = pipe
+        self.lock = threading.Lock()  # a learner may tell from any of its threads
 
     def tell(self, progress: Progress) -> None:
         self.say(frames.PROGRESS, asdict(progress))
 
     def say(self, kind: bytes, payload: Any = b"") -> None:
-        frames.send(self.pipe, kind, payload)
+        with self.lock:
+            frames.send(self.pipe, kind, payload)
 
 
 def prepare() -> None:
