@@ -103,8 +103,8 @@ def test_a_port_that_is_taken_is_told(tmp_path: Path) -> None:
     with serving(tmp_path, f"sqlite:///{tmp_path / 'a.db'}") as first, starting(tmp_path, f"sqlite:///{tmp_path / 'b.db'}") as second:
         second.kill()
         taken = frugal("serve", "--port", str(first.port), "--database", f"sqlite:///{tmp_path / 'b.db'}")
-        assert taken.returncode != 0
-        assert "address already in use" in taken.stderr
+        assert taken.returncode == 2
+        assert taken.stderr.startswith(f"frugal: Port {first.port} is in use. Choose another: FRUGAL_PORT=")
 
 
 @pytest.mark.parametrize("database", ["postgresql://nobody@127.0.0.1:1/nothing", "sqlite:////proc/nowhere/f.db"])
