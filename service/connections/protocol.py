@@ -62,7 +62,8 @@ class Guarded(HttpToolsProtocol):
         self.half_closed = False
         self.watch = watch_of(server_state, self.loop, self.settings.max_connections)
         self.until = math.inf  # when the connection is cut
-        self.owed, self.patience = 0, 0.0  # bytes that the client has not taken, seconds that it still has
+        self.owed = 0  # bytes that the client has not taken
+        self.patience: float = self.settings.body_timeout  # seconds that it still has
         self.working: RequestResponseCycle = None  # type: ignore[assignment]
         self._ended, self._content, self._parts = False, 0, 0  # of the piece that is being parsed
 
@@ -217,10 +218,10 @@ class Guarded(HttpToolsProtocol):
 
     def look(self, now: float) -> None:
         """Once a second: end what takes too long."""
-        owed = self.transport.get_write_buffer_size()
-        if now >= self.until or (owed and self._takes_too_long(owed)):
+        too_slow = self._takes_too_slowly(self.transport.get_write_buffer_size())
+        if now >= self.until or too_slow:
             self.transport.abort()
-        elif owed or self.deaf:
+        elif self.owed or self.deaf:
             return
         elif self.flow.read_paused:
             self.since = now  # it is we who keep the client waiting
@@ -235,12 +236,13 @@ class Guarded(HttpToolsProtocol):
         """Between two requests; not before the first, not in a head, and not while a body that nobody wants still comes."""
         return self.heading and not self.head and self.cycle is not None
 
-    def _takes_too_long(self, owed: int) -> bool:
-        """Whether a client has run out of patience: it has `body_timeout` seconds, and earns more by taking what it is sent."""
-        if not self.owed:
+    def _takes_too_slowly(self, owed: int) -> bool:
+        """Whether our patience is at its end: it is `body_timeout` seconds, and grows by what the client takes of what it is sent."""
+        taken, self.owed = max(0, self.owed - owed), owed
+        if not owed:
             self.patience = self.settings.body_timeout
-        self.patience = min(self.settings.body_timeout, self.patience + max(0, self.owed - owed) / BYTES_PER_SECOND) - TICK
-        self.owed = owed
+            return False
+        self.patience = min(self.settings.body_timeout, self.patience + taken / BYTES_PER_SECOND) - TICK
         return self.patience <= 0
 
     def _too_long(self) -> Problem:

@@ -70,7 +70,7 @@ class Pool:
                 db.terminate()
         self._idle.clear()
 
-    async def _take(self, first: bool) -> Any:
+    async def _take(self, first: bool = False) -> Any:
         while self._idle:
             db = self._idle.pop()
             if not db.is_closed():

@@ -284,6 +284,17 @@ def test_a_client_that_takes_no_reply_is_given_up(hasty: Server) -> None:
             time.sleep(0.01)
 
 
+def test_a_client_that_takes_its_replies_slowly_gets_them_all(hasty: Server) -> None:
+    ask = b"GET /openapi.json HTTP/1.1\r\n" + HOST + b"\r\n"
+    with Raw(hasty.port) as raw:
+        raw.send(ask * PIPELINED)
+        begun = time.monotonic()
+        for _ in range(PIPELINED):
+            assert raw.reply().status == 200
+            time.sleep(0.1)
+        assert time.monotonic() - begun > 3  # three times the patience with one that takes nothing
+
+
 def test_time_on_a_connection_is_counted_anew_for_every_request(hasty: Server) -> None:
     with Raw(hasty.port) as raw:
         for _ in range(4):
