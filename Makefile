@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help run env up down roll test test-slow test-nojit test-compose check bench lock
+.PHONY: help run example env up down roll test test-slow test-nojit test-compose check bench lock
 PYTHON ?= python3
 DATA ?= ../shared/data
 PY := .venv/bin/python
@@ -17,9 +17,15 @@ help: ## this list
 	$(PY) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
-run: .venv/.installed ## the service on 127.0.0.1:8000 with the heart example, its state in ./var
-	.venv/bin/frugal migrate --example
-	.venv/bin/frugal serve
+.venv-run/.installed: requirements.lock requirements-build.lock pyproject.toml deploy/install.py
+	@$(PYTHON) deploy/install.py .venv-run
+	@touch $@
+
+run: .venv-run/.installed ## the service on 127.0.0.1:8000 with the heart example, its state in ./var
+	@PYTHONDONTWRITEBYTECODE= .venv-run/bin/frugal serve --example # the first start compiles what it imports, and keeps it
+
+example: .venv/.installed ## train the heart example's model anew
+	$(PY) -m examples.heart_model
 
 env: ## .env with fresh secrets for the containers; one that is there stays
 	@deploy/env
@@ -55,6 +61,7 @@ check: .venv/.installed ## ruff, mypy, import-linter
 	.venv/bin/lint-imports
 
 bench: .venv/.installed ## every benchmark, each beside something outside (DATA=folder of tables)
+	$(PY) benchmarks/first_minute.py
 	$(PY) benchmarks/decide.py
 	$(PY) benchmarks/budget_forest.py --data $(DATA)
 	$(PY) benchmarks/sweep.py --data $(DATA)

@@ -1,11 +1,12 @@
 """Training as a service: an upload beside polars and pyarrow, a job beside its learner's own fit, steps beside a job that trains.
 
-    python benchmarks/training.py [--data ../shared/data/covertype.csv.gz] [--only upload overhead beside] [--rounds 5] [--quick]
+    python benchmarks/training.py [--data ../shared/data/covertype.csv.gz] [--only upload overhead beside watched] [--rounds 5] [--quick]
 
 Bars. upload: sent, parsed, typed and stored at least 0.5 times as fast as the faster of polars and pyarrow reads the same file, the
 server's peak memory rising by less than 6 times the columns' size. overhead: submit to published under 2 s over the learner's own fit
-on heart, under 15 % on covertype. beside: while a job runs, /livez within 1 s and p99 of a step within 3 times its idle value. Real
-processes on loopback, medians of interleaved rounds, on SQLite and on PostgreSQL. The last line is JSON.
+on heart, under 15 % on covertype. beside: while a job runs, /livez within 1 s and p99 of a step within 3 times its idle value.
+watched: opening a session while 500 watch a job that trains takes at most 3 times as long as while nobody does. Real processes on
+loopback, medians of interleaved rounds, on SQLite and on PostgreSQL. The last line is JSON.
 """
 
 import argparse
@@ -36,6 +37,7 @@ import pyarrow.csv
 
 from benchmarks.steps_parts.loading import load
 from benchmarks.steps_parts.place import OURS, ROOT, Place, environment, opened, place, serving
+from benchmarks.steps_parts.watchers import watching
 from models.costs import CostModel
 from models.warm import warm_up
 from service.client import Client
@@ -46,6 +48,9 @@ from service.training.spec import Spec
 
 HEART = ROOT / "examples" / "heart"
 ENGINES = ("sqlite", "postgres")
+PARTS = ("upload", "overhead", "beside", "watched")
+WATCHERS = (0, 250, 500)
+OPENINGS = 50  # sessions opened per round and number of watchers
 
 
 def timed(work: Callable[[], Any]) -> float:
@@ -122,7 +127,7 @@ def upload(where: Place, file: Path, rounds: int) -> dict[str, Any]:
 def overhead(where: Place, file: Path, rounds: int) -> dict[str, Any]:
     heart = Spec("heart", "disease", "budget-forest", {"alpha": [0, 2, 4, 8]}, 60.0, from_model(CostModel.from_csv(HEART / "costs.csv")))
     large = Spec("covertype", "label", "budget-forest")
-    warm_up(training=True)
+    warm_up()
     found: dict[str, Any] = {}
     for name, path, spec, times in (("heart", HEART / "heart.csv", heart, rounds), ("covertype", file, large, max(1, (rounds + 1) // 2))):
         table = read_file(path)
@@ -194,6 +199,32 @@ def beside(where: Place, file: Path, rounds: int) -> dict[str, Any]:
     return found
 
 
+def watched(where: Place, file: Path, rounds: int) -> dict[str, Any]:
+    """How long it takes to open a session, one after the other, while so many watch a job that trains."""
+    found: dict[str, Any] = {}
+    for engine in ENGINES:
+        with trained(where, engine) as (port, _, _), client_of(port) as client:
+            client.push_dataset("covertype", file)
+            times: dict[int, list[float]] = {count: [] for count in WATCHERS}
+            for _ in range(rounds):
+                for count in WATCHERS:
+                    job = client.submit("covertype", "label", params={"max_trees": 1000})["id"]
+                    while (client.job(job)["progress"] or {}).get("phase") != "growing":
+                        time.sleep(0.1)
+                    with watching(port, job, count) as statuses:
+                        times[count] += [timed(lambda: client.open("heart")) for _ in range(OPENINGS)]
+                        assert client.job(job)["status"] == "running"
+                    client.cancel_job(job)
+                    assert statuses.get("200", 0) == count, statuses
+            for count, seconds in times.items():
+                slow = sorted(seconds)[len(seconds) * 99 // 100]
+                shown = {"median": 1000 * median(seconds), "p99": 1000 * slow, "most": 1000 * max(seconds)}
+                told = ", ".join(f"{name} {ms:.1f} ms" for name, ms in shown.items())
+                print(f"watched, {engine}, {count} watchers: a session opens in {told}")
+                found[f"{engine} {count}"] = shown
+    return found
+
+
 @contextmanager
 def looking(port: int) -> Iterator[list[float]]:
     """How long /livez takes, asked ten times a second meanwhile."""
@@ -216,7 +247,7 @@ def looking(port: int) -> Iterator[list[float]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=ROOT.parent / "shared" / "data" / "covertype.csv.gz")
-    parser.add_argument("--only", nargs="+", choices=("upload", "overhead", "beside"), default=("upload", "overhead", "beside"))
+    parser.add_argument("--only", nargs="+", choices=PARTS, default=PARTS)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--quick", action="store_true", help="one round each, to see that it runs")
     options = parser.parse_args()
@@ -225,7 +256,7 @@ def main() -> None:
         file = Path(folder) / "covertype.csv"
         with gzip.open(options.data, "rb") as source, file.open("wb") as target:
             shutil.copyfileobj(source, target)
-        found = {part: {"upload": upload, "overhead": overhead, "beside": beside}[part](where, file, rounds) for part in options.only}
+        found = {part: globals()[part](where, file, rounds) for part in options.only}
     print(json.dumps(found))
 
 

@@ -10,6 +10,7 @@ import math
 import numbers
 import os
 import re
+import warnings
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,12 +24,16 @@ from numpy.typing import NDArray
 from models.kernels import pricing
 from models.kernels.compiling import as_python
 from models.kernels.pricing import Prices
+from models.naming import meant, quoted
 
 MILLION = 1_000_000
 DEAREST = 1_000_000_000  # what one feature may cost
 MOST = 8_000_000_000  # what a budget or all features together may come to: up to here a float tells any two millionths apart
+LONGEST_NAME = 200  # characters of the name of a feature, group, category or class
+LONGEST_TEXT = 1000  # characters of a unit or a question
 COLUMNS = ("feature", "cost", "group", "cost_in_group", "delayed", "unit", "question")
 NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|nan|inf", re.IGNORECASE)
+MOST_STRANGERS = 12  # priced names without a column that are named one by one
 TRUTHS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False, "": False}
 
 
@@ -66,9 +71,21 @@ def money(amount: int) -> float:
 
 
 def check_name(name: object) -> None:
-    """A feature's name: text that survives being written to a table and read again."""
+    """A feature's name: text that survives being written to a table and read again, and that can be shown."""
     if not isinstance(name, str) or not name or name != name.strip() or not is_text(name) or not name.isprintable():
         raise ValueError(f"feature {shown(name)}: expected a name, printable and without blanks around it")
+    check_length(name, f"the name of feature {shown(name)}", LONGEST_NAME)
+
+
+def is_word(word: str) -> bool:
+    """Whether text can be a category or a class: written, shown, and sent as an answer."""
+    return len(word) <= LONGEST_NAME and is_text(word) and "\x00" not in word
+
+
+def check_length(text: str | None, what: str, most: int) -> None:
+    """Refuse text that is too long to be shown."""
+    if text is not None and len(text) > most:
+        raise ValueError(f"{what} has {len(text):,} characters: at most {most:,} are possible")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +106,7 @@ class Price:
             text = getattr(self, name)
             if text is not None and (not isinstance(text, str) or not text.strip() or not is_text(text)):
                 raise ValueError(f"the {name} of {self.feature!r} is {shown(text)}: expected text or None")
+            check_length(text, f"the {name} of {self.feature!r}", LONGEST_NAME if name == "group" else LONGEST_TEXT)
             object.__setattr__(self, name, text and text.strip())
         if not isinstance(self.delayed, bool):
             raise ValueError(f"delayed of {self.feature!r} is {self.delayed!r}: expected True or False")
@@ -123,7 +141,7 @@ class CostModel:
         self.features = tuple(price.feature for price in self.prices)
         repeated = [name for name, times in Counter(self.features).items() if times > 1]
         if repeated:
-            raise ValueError(f"priced more than once: {_names(repeated)}")
+            raise ValueError(f"priced more than once: {quoted(repeated)}")
         self.index = {name: i for i, name in enumerate(self.features)}
         self.groups = tuple(dict.fromkeys(price.group for price in self.prices if price.group is not None))
         self.delayed = frozenset(price.feature for price in self.prices if price.delayed)
@@ -132,19 +150,32 @@ class CostModel:
 
     @classmethod
     def of(cls, costs: "CostModel | Mapping[str, float] | Sequence[float] | None", features: Sequence[str]) -> "CostModel":
-        """The prices of these features, in their order: from a model, a mapping by name, a sequence, or None for 1 each."""
+        """The prices of these features, in their order: from a model, a mapping by name, a sequence, or None for 1 each.
+
+        What a model or a mapping does not name costs 1, with a warning.
+        """
         if costs is None:
             return cls(Price(name, 1.0) for name in features)
-        if isinstance(costs, CostModel):
-            _same_names(costs.features, features)
-            return cls(costs[name] for name in features)
-        if isinstance(costs, Mapping):
-            _same_names(tuple(costs), features)
-            return cls(Price(name, costs[name]) for name in features)
+        if isinstance(costs, (CostModel, Mapping)):
+            priced = costs.index if isinstance(costs, CostModel) else costs
+            for gap in price_gaps(priced, features):
+                warnings.warn(gap, stacklevel=2)
+            return cls(_given_price(costs, name) if name in priced else Price(name, 1.0) for name in features)
         given = list(costs)
         if len(given) != len(features):
             raise ValueError(f"{len(given)} costs for {len(features)} features: give one cost per feature")
         return cls(Price(name, cost) for name, cost in zip(features, given, strict=True))
+
+    def arranged(self, features: Sequence[str]) -> "CostModel":
+        """The same prices in this order; ValueError unless they are those of exactly these features."""
+        lacking = [name for name in features if name not in self.index]
+        if lacking:
+            raise ValueError(f"no cost for {quoted(lacking)}: price every feature")
+        wanted = set(features)
+        unknown = [name for name in self.features if name not in wanted]
+        if unknown:
+            raise ValueError(f"costs for {quoted(unknown)}, which the data does not have: its features are {quoted(features)}")
+        return CostModel(self[name] for name in features)
 
     def __getitem__(self, feature: str) -> Price:
         return self.prices[self._position(feature)]
@@ -172,7 +203,7 @@ class CostModel:
 
     def _position(self, feature: str) -> int:
         if feature not in self.index:
-            raise ValueError(f"no price for {feature!r}: priced are {_names(self.features)}")
+            raise ValueError(f"no price for {feature!r}: priced are {quoted(self.features)}")
         return self.index[feature]
 
     def _served(self) -> Prices:
@@ -247,19 +278,35 @@ def _column(amounts: Iterable[float]) -> NDArray[np.int64]:
     return np.array([millionths(amount, "a cost") for amount in amounts], np.int64)
 
 
-def _same_names(given: Collection[str], wanted: Sequence[str]) -> None:
-    known, asked = set(given), set(wanted)
-    missing = [name for name in wanted if name not in known]
-    if missing:
-        raise ValueError(f"no cost for {_names(missing)}: price every feature")
-    unknown = [name for name in given if name not in asked]
-    if unknown:
-        raise ValueError(f"costs for {_names(unknown)}, which the data does not have: its features are {_names(wanted)}")
+def price_gaps(priced: Collection[str], features: Sequence[str]) -> list[str]:
+    """What a price list leaves open, a sentence each: features that it does not name, names that are no feature.
+
+    ValueError where it prices none of them: it is another table's.
+
+    Examples
+    --------
+    >>> for gap in price_gaps(["age", "chol"], ["age", "sex", "cholesterol"]):
+    ...     print(gap)
+    no price for 'sex', 'cholesterol': each costs 1
+    a price for 'chol' (did you mean 'cholesterol'?), which is no column: it is not used
+    """
+    known, given = set(features), set(priced)
+    unpriced = [name for name in features if name not in given]
+    strangers = [name for name in priced if name not in known]
+    if strangers and len(unpriced) == len(features):
+        raise ValueError(f"prices for {quoted(strangers)}, and none of them is a column: the columns are {quoted(features)}")
+    gaps = []
+    if given and unpriced:
+        gaps.append(f"no price for {quoted(unpriced)}: {'it costs' if len(unpriced) == 1 else 'each costs'} 1")
+    few = strangers[:MOST_STRANGERS]
+    gaps += [f"a price for {shown(name)}{meant(name, unpriced)}, which is no column: it is not used" for name in few]
+    if len(strangers) > MOST_STRANGERS:
+        gaps.append(f"{len(strangers) - MOST_STRANGERS:,} more prices are for names that are no columns")
+    return gaps
 
 
-def _names(names: Iterable[Any], most: int = 12) -> str:
-    listed = [repr(name) for name in names]
-    return ", ".join(listed[:most]) + (f", ... ({len(listed):,} in all)" if len(listed) > most else "")
+def _given_price(costs: "CostModel | Mapping[str, float]", name: str) -> Price:
+    return costs[name] if isinstance(costs, CostModel) else Price(name, costs[name])
 
 
 def _read_prices(file: Any) -> list[Price]:
@@ -275,10 +322,10 @@ def _read_prices(file: Any) -> list[Price]:
 def _check_header(header: list[str]) -> None:
     lacking = [column for column in ("feature", "cost") if column not in header]
     if lacking:
-        raise ValueError(f"the price list has no column {_names(lacking)}: its first line must name the columns {', '.join(COLUMNS)}")
+        raise ValueError(f"the price list has no column {quoted(lacking)}: its first line must name the columns {', '.join(COLUMNS)}")
     unknown = [column for column in header if column not in COLUMNS]
     if unknown or len(set(header)) < len(header):
-        raise ValueError(f"the price list's columns are {_names(header)}: allowed, once each, are {', '.join(COLUMNS)}")
+        raise ValueError(f"the price list's columns are {quoted(header)}: allowed, once each, are {', '.join(COLUMNS)}")
 
 
 def _read_price(header: list[str], cells: list[str], line: int) -> Price:
@@ -296,7 +343,7 @@ def _read_price(header: list[str], cells: list[str], line: int) -> Price:
             question=given.get("question") or None,
         )
     except ValueError as error:
-        raise ValueError(f"line {line} of the price list ({given['feature']!r}): {error}") from None
+        raise ValueError(f"line {line} of the price list ({shown(given['feature'])}): {error}") from None
 
 
 def _number(text: str, what: str) -> float:

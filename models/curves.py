@@ -1,5 +1,6 @@
 """Cost against error: by number of trees and by hard budgets, the frontier, and the picture. Also how the Yahoo experiment ranks."""
 
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -86,13 +87,7 @@ def precision_at_5(relevance: Sequence[float], relevant: Sequence[bool], query: 
 def plot(curves: Mapping[str, Sequence[Point]], path: str | Path, title: str = "", unit: str = "mean cost per case") -> None:
     """Draw error against mean cost: every point, and a line through those that none of the same name beats. The ending of `path` says
     whether PNG or SVG."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise ValueError("plots need matplotlib: pip install 'frugal[plot]'") from None
-    if Path(path).suffix not in (".png", ".svg"):
-        raise ValueError(f"{path}: a plot's name ends in .png or .svg")
-    figure = Figure(figsize=(7, 4.5), layout="constrained")
+    figure = figure_for(path)(figsize=(7, 4.5), layout="constrained")
     axes = figure.subplots()
     for name, points in curves.items():
         best = frontier(points)
@@ -106,3 +101,14 @@ def plot(curves: Mapping[str, Sequence[Point]], path: str | Path, title: str = "
     if len(curves) > 1:
         axes.legend(frameon=False, fontsize=9)
     figure.savefig(path, dpi=150)
+
+
+def figure_for(path: str | Path) -> Any:
+    """What draws a plot of this name; ValueError where nothing does."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise ValueError(f"plots need matplotlib: {sys.executable} -m pip install matplotlib") from None
+    if Path(path).suffix not in (".png", ".svg"):
+        raise ValueError(f"{path}: a plot's name ends in .png or .svg")
+    return Figure

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from models.costs import CostModel, is_text
+from models.costs import LONGEST_NAME, LONGEST_TEXT, CostModel, is_word, shown
 from models.describing import path_text, tree_text
 from models.flat import LOUDEST, Flat, packed
 from models.kernels import walking
@@ -24,6 +24,7 @@ from models.votes import VOTES, ballot
 ORDERS = {"sequential": walking.SEQUENTIAL, "votes": walking.VOTES}
 STOPS = {"leaf": walking.AT_LEAVES, "decided": walking.WHEN_DECIDED}
 DELAYS = {"wait": 0, "ahead": walking.AHEAD}
+DEEPEST = 20  # levels of arrays and objects in parameters and metrics
 Label = str | int | float | bool
 
 
@@ -53,7 +54,7 @@ class Ensemble:
         self,
         flat: Flat,
         schema: Schema,
-        costs: CostModel,
+        costs: CostModel | Mapping[str, float] | Sequence[float] | None,
         *,
         classes: Sequence[Label],
         vote: Literal["majority", "counts", "weighted", "additive"],
@@ -66,7 +67,7 @@ class Ensemble:
         metrics: Mapping[str, Any] | None = None,
     ) -> None:
         self.schema = schema
-        self.costs = CostModel.of(costs, schema.names)
+        self.costs = costs.arranged(schema.names) if isinstance(costs, CostModel) else CostModel.of(costs, schema.names)
         self.classes = _classes(classes)
         self.vote, self.order, self.stop, self.delayed = vote, order, stop, delayed
         for name, value, allowed in (
@@ -80,8 +81,8 @@ class Ensemble:
         self.penalties = _penalties(penalties, len(self.classes))
         if learner is not None and not isinstance(learner, str):
             raise ValueError(f"learner is {learner!r}: expected its name or None")
-        if learner is not None and not is_text(learner):
-            raise ValueError(f"learner is {learner!r}: not a name that can be written")
+        if learner is not None and not is_word(learner):
+            raise ValueError(f"learner is {shown(learner)}: not a name that can be written, of at most {LONGEST_NAME} characters")
         self.learner = learner
         self.parameters, self.metrics = _plain(parameters, "parameters"), _plain(metrics, "metrics")
         flat = flat.own()
@@ -212,9 +213,9 @@ def _classes(classes: Sequence[Label]) -> tuple[Label, ...]:
     plain = tuple(c.item() if isinstance(c, np.generic) else c for c in classes)
     if not plain:
         raise ValueError("an ensemble needs at least one class")
-    wrong = [c for c in plain if not isinstance(c, (str, int, float, bool)) or c in (math.inf, -math.inf) or c != c or not is_text(str(c))]
+    wrong = [c for c in plain if not isinstance(c, (str, int, float, bool)) or c in (math.inf, -math.inf) or c != c or not is_word(str(c))]
     if wrong:
-        raise ValueError(f"the class {str(wrong[0])[:80]}: expected text, a number, true or false")
+        raise ValueError(f"the class {str(wrong[0])[:80]}: expected text of at most {LONGEST_NAME} characters, a number, true or false")
     if len(set(plain)) < len(plain):
         raise ValueError(f"the class {next(c for c, times in Counter(plain).items() if times > 1)!r} is there more than once")
     return plain
@@ -228,9 +229,29 @@ def _plain(given: Mapping[str, Any] | None, what: str) -> dict[str, Any]:
         text = json.dumps(dict(given or {}), allow_nan=False, ensure_ascii=False)
         text.encode()
         plain: dict[str, Any] = json.loads(text)
-        return plain
     except (TypeError, ValueError, RecursionError) as error:
         raise ValueError(f"{what} must hold only what JSON can: {str(error)[:200]}") from None
+    _check_shown(plain, what)
+    return plain
+
+
+def _check_shown(plain: dict[str, Any], what: str) -> None:
+    """Refuse what could be kept but not shown: looked at level by level, so that no depth is too much for the check itself."""
+    level: list[Any] = [plain]
+    for depth in range(DEEPEST + 1):
+        below: list[Any] = []
+        for part in level:
+            if isinstance(part, (dict, list)) and depth == DEEPEST:
+                raise ValueError(f"{what} must be nested no more than {DEEPEST} levels deep")
+            if isinstance(part, dict):
+                if not all(is_word(name) for name in part):
+                    raise ValueError(f"{what} must have names of at most {LONGEST_NAME} characters, without NUL")
+                below += part.values()
+            elif isinstance(part, list):
+                below += part
+            elif isinstance(part, str) and (len(part) > LONGEST_TEXT or "\x00" in part):
+                raise ValueError(f"{what} must have texts of at most {LONGEST_TEXT:,} characters, without NUL")
+        level = below
 
 
 def _penalties(penalties: Any, classes: int) -> NDArray[np.float64] | None:

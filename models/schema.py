@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from models.costs import CostModel, check_name, is_text, shown
+from models.costs import LONGEST_NAME, LONGEST_TEXT, CostModel, check_length, check_name, is_text, is_word, shown
 from models.kernels.checking import first_wrong_code
 
 Value = float | int | str | bool | None
@@ -44,14 +44,18 @@ class Feature:
         for what, text in (("unit", self.unit), ("question", self.question)):
             if text is not None and not (isinstance(text, str) and is_text(text)):
                 raise ValueError(f"the {what} of {self.name!r} is {shown(text)}: expected text or None")
+            check_length(text, f"the {what} of {self.name!r}", LONGEST_TEXT)
         self._check_categories()
 
     def _check_categories(self) -> None:
         if self.kind == CATEGORICAL and not self.categories:
             raise ValueError(f"{self.name!r} is categorical: name its categories")
         for category in self.categories:
-            if not isinstance(category, (str, bool, int, float)) or not _finite(category) or not is_text(str(category)):
-                raise ValueError(f"{self.name!r} has the category {shown(category)}: expected text, a number, true or false")
+            if not isinstance(category, (str, bool, int, float)) or not _finite(category) or not is_word(str(category)):
+                raise ValueError(
+                    f"{self.name!r} has the category {shown(category)}: expected text of at most {LONGEST_NAME} characters, "
+                    "a number, true or false"
+                )
         if len(set(self.categories)) < len(self.categories):
             repeated = next(c for c, times in Counter(self.categories).items() if times > 1)
             raise ValueError(f"{self.name!r} has the category {repeated!r} more than once")
@@ -71,6 +75,14 @@ class WrongValueError(ValueError):
         super().__init__(message)
         self.feature = feature
         self.row: int | None = None
+
+
+class UnknownFeatureError(ValueError):
+    """A name that no feature has. `row` says where, for whoever must not repeat the name."""
+
+    def __init__(self, message: str, row: int | None = None) -> None:
+        super().__init__(message)
+        self.row = row
 
 
 class Schema:
@@ -120,7 +132,7 @@ class Schema:
         try:
             return self.index[name]
         except (KeyError, TypeError):
-            raise ValueError(self._no_feature(name)) from None
+            raise UnknownFeatureError(self._no_feature(name)) from None
 
     def _no_feature(self, name: object) -> str:
         known = ", ".join(repr(known) for known in self.names[:12]) + (f", ... ({len(self):,} in all)" if len(self) > 12 else "")
@@ -178,7 +190,7 @@ class Schema:
         for r, row in enumerate(rows):
             if not row.keys() <= known:
                 name = next(name for name in row if name not in known)
-                raise ValueError(f"row {r}: {self._no_feature(name)}")
+                raise UnknownFeatureError(f"row {r}: {self._no_feature(name)}", r)
         for i, name in enumerate(self.names):
             if only is None or name in only:
                 self._encode_column(i, [row.get(name) for row in rows], table[:, i])

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,9 @@ from models.kernels.checking import first_wrong_code
 from models.schema import CATEGORICAL, Feature, Schema
 
 FINITE = "expected finite numbers, or nan for missing"
+MOST_NUMBERS = 256  # different whole numbers that may be the names of classes
+FEW = 20  # of them are classes in a table of any size
+CLASSES = "Frugal predicts classes: group them into a few, such as low and high, or write names as words"
 
 
 @dataclass(frozen=True)
@@ -203,18 +207,57 @@ def read_labels(y: Any, rows: int) -> tuple[NDArray[Any], NDArray[np.int32]]:
         raise ValueError("y should be a 1d array, got a single value: give one label per row")
     if len(labels) != rows:
         raise ValueError(f"Found input variables with inconsistent numbers of samples: {rows} rows, {len(labels)} labels")
-    if labels.dtype.kind == "f":
-        if not np.isfinite(labels).all():
-            raise ValueError("Input y contains NaN or infinity: every row needs a label")
-        if (labels != np.rint(labels)).any():
-            raise ValueError("Unknown label type: continuous. Labels must be classes: words or whole numbers")
+    if labels.dtype.kind == "f" and not np.isfinite(labels).all():
+        raise ValueError("Input y contains NaN or infinity: every row needs a label")
     if labels.dtype.kind == "O" and any(_is_missing(label) for label in labels):
         raise ValueError("Input y contains NaN or None: every row needs a label")
     try:
         classes, index = np.unique(labels, return_inverse=True)
     except TypeError:
         raise ValueError("Unknown label type: labels of several kinds that cannot be ordered") from None
+    if (numbers := _as_numbers(classes)) is not None and (why := why_continuous(len(numbers), rows, _whole(numbers))):
+        raise ValueError(f"Unknown label type: continuous. The labels {why}. {CLASSES}")
     return classes, index.astype(np.int32)
+
+
+def why_continuous(distinct: int | None, rows: int, whole: bool) -> str | None:
+    """What tells that numbers, so many of them different (None: very many), are a regression target; None where they may be classes.
+
+    Examples
+    --------
+    >>> why_continuous(3, 100, whole=True)
+    >>> why_continuous(40, 60, whole=True)
+    'are 40 different numbers in 60 rows, as a regression target has'
+    """
+    if not whole:
+        return "are numbers with fractions, as a regression target has"
+    if distinct is None or distinct > MOST_NUMBERS or (distinct > FEW and 2 * distinct > rows):
+        many = "very many" if distinct is None else f"{distinct:,}"
+        return f"are {many} different numbers in {rows:,} rows, as a regression target has"
+    return None
+
+
+def why_doubtful(label: str, distinct: int) -> list[str]:
+    """What is said of a column of numbers that may be classes, and more likely is an amount.
+
+    Examples
+    --------
+    >>> why_doubtful("age", 70)
+    ["'age' has 70 different numbers, and each is learnt as a class of its own: if it is an amount, group it first"]
+    """
+    said = f"{label!r} has {distinct} different numbers, and each is learnt as a class of its own: if it is an amount, group it first"
+    return [said] if distinct > FEW else []
+
+
+def _as_numbers(classes: NDArray[Any]) -> NDArray[Any] | None:
+    """Labels that are numbers, in whatever array they came."""
+    if classes.dtype.kind == "O" and all(isinstance(label, Real) and not isinstance(label, bool) for label in classes):
+        return classes.astype(np.float64)
+    return classes if classes.dtype.kind in "iuf" else None
+
+
+def _whole(numbers: NDArray[Any]) -> bool:
+    return numbers.dtype.kind != "f" or bool((numbers == np.rint(numbers)).all())
 
 
 def read_weights(sample_weight: Any, rows: int) -> NDArray[np.float64]:

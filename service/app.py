@@ -6,26 +6,33 @@ import logging
 import signal
 import threading
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from importlib.metadata import version
 from types import FrameType
 
 from fastapi import FastAPI
 
-from models.warm import warm_up
+from service import metrics
 from service.api import datasets, deciding, health, jobs, keys, models, problems, sessions
 from service.api.edge import Edge
+from service.api.sharing import Shared, describe_itself
 from service.config import Settings, from_environment
 from service.logs import RequestLines
 from service.owners.lookup import Keys
 from service.owners.rates import Rates
 from service.registry.cache import Versions
+from service.sessions.clock import keep_right
 from service.sessions.opening import open_ledger
 from service.sessions.steps import Steps, sweep_forever
 from service.store.db import Database, open_database
 from service.store.lock import FileLock
+from service.store.threads import limit_queues
+from service.store.trying import Trial
+from service.training import sweeping
 from service.training.jobs import release_all
 from service.training.supervising import Supervisor
+from service.training.watching import Watching
+from service.warming import Warming
 
 log = logging.getLogger("frugal")
 
@@ -38,14 +45,18 @@ def create(settings: Settings | None = None, lock: FileLock | None = None) -> Fa
         summary="Prediction where every fact about a case costs money, time or pain.",
         lifespan=_lifespan,
         separate_input_output_schemas=False,
+        redirect_slashes=False,  # a redirect would lead wherever the Host header says
     )
     app.state.settings, app.state.lock = settings or from_environment(), lock
     app.state.lines = RequestLines()
+    app.state.exposition = Shared(metrics.exposition)
     app.state.warm = app.state.stopping = False
-    app.state.uploads = asyncio.Semaphore(datasets.AT_ONCE)
+    app.state.kernels = Warming()
+    app.state.uploads = datasets.Turns(datasets.AT_ONCE, app.state.settings.max_queue)
     deciders = (sessions.step, sessions.router, deciding.router, deciding.large)
     for part in (*deciders, models.router, models.admin, datasets.router, jobs.router, keys.router, health.router):
         app.router.routes.extend(part.routes)  # include_router would wrap each in one more layer of matching
+    describe_itself(app)
     problems.install(app)
     app.add_middleware(Edge)
     return app
@@ -53,32 +64,40 @@ def create(settings: Settings | None = None, lock: FileLock | None = None) -> Fa
 
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
-    """Kernels first, so that no request waits for a compiler; then the database; then the sweep beside the requests."""
+    """Kernels first, so that no session waits for a compiler; then the database; then the sweep beside the requests."""
     settings: Settings = app.state.settings
-    log.info("%s", await asyncio.to_thread(warm_up))
+    limit_queues(settings.max_queue)
+    log.info("%s", await asyncio.to_thread(app.state.kernels.begin))
     app.state.warm = True
     database = await asyncio.to_thread(open_database, settings, app.state.lock)
     try:
         ledger = await open_ledger(database, settings)
-        app.state.database, app.state.ledger = database, ledger
+        app.state.database, app.state.ledger, app.state.trial = database, ledger, Trial(database)
         app.state.keys, app.state.rates = Keys(database, settings.admin_key), Rates(settings.max_rate)
         app.state.versions = Versions(database, settings.loaded_versions)
         app.state.steps = Steps(ledger, app.state.versions, database, settings.session_ttl, settings.max_open_sessions, settings.retention)
         gc.collect()
         gc.set_threshold(10_000, 20, 50)  # a step makes hundreds of objects and no cycles
         gc.freeze()  # compiled kernels and routes live for ever: a full collection over them stopped every request for 70 ms
-        app.state.steps.failed = _sweep_failed
+        app.state.steps.failed = _expiring_failed
         _drain_before_stopping(app, settings.drain)
-        sweep = asyncio.create_task(sweep_forever(app.state.steps, settings.sweep_every, _sweep_failed))
+        app.state.watching = Watching(database, settings.max_watchers, lambda: app.state.stopping)
+        beside = (
+            sweep_forever(app.state.steps, settings.sweep_every, _sweep_failed),
+            sweeping.sweep_forever(database, settings, _sweep_failed),
+            keep_right(ledger.ping),
+        )
+        tasks = [asyncio.create_task(work) for work in beside]
         training = Training(database, settings) if settings.sqlite_file else None
         try:
             yield
         finally:
             if training is not None:
                 await asyncio.to_thread(training.end)
-            sweep.cancel()
-            with suppress(asyncio.CancelledError):
-                await sweep
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            await app.state.watching.close()
             await ledger.close()
             app.state.lines.flush()
     finally:
@@ -99,8 +118,13 @@ class Training:
         self.thread.join()
 
 
+def _expiring_failed(error: Exception, version: str) -> None:
+    kind = type(error).__qualname__
+    log.warning("a session on %s whose time is up could not be ended and will be tried again: %s", version, kind)
+
+
 def _sweep_failed(error: Exception) -> None:
-    log.warning("the sweep of expired sessions failed and will be tried again: %s", type(error).__qualname__)
+    log.warning("a sweep failed and will be tried again: %s", type(error).__qualname__)
 
 
 def _drain_before_stopping(app: FastAPI, seconds: float) -> None:

@@ -6,6 +6,7 @@ Problem
 |   |-- KeyReused               an Idempotency-Key that came with another body
 |   |-- BadArchiveSent          bytes that are no model
 |   `-- BadTable                bytes that are no table
+|-- BadRequest 400              no HTTP/1.1, or not as one connection may send it
 |-- Unauthorized 401            no key, or none that counts
 |-- Forbidden 403               an admin's route and a client's key
 |   `-- ForeignRequest          open mode, and not from this machine
@@ -16,8 +17,10 @@ Problem
 |   |-- JobNotFound
 |   `-- ModelNotFound           no such name, alias or version
 |-- MethodNotAllowed 405
-|-- RequestTimeout 408          the body stopped coming
+|-- RequestTimeout 408          the head or the body stopped coming, or came too slowly
 |-- TooLarge 413
+|   |-- UriTooLong 414
+|   `-- HeadersTooLarge 431
 |-- UnsupportedMediaType 415
 |-- Conflict 409
 |   |-- AnswerConflict          another value is stored
@@ -29,8 +32,9 @@ Problem
 |-- TooManyRequests 429         more per second than a key may send
 |   `-- TooManySessions         more open sessions than an owner may have
 |-- Unavailable 503
-|   |-- Busy                    too many writers at once
+|   |-- Busy                    more at once than the service takes
 |   |-- DatabaseAway
+|   |-- TooManyWatchers         more streams of events than a process holds
 |   `-- NotReady
 `-- Internal 500
 """
@@ -72,6 +76,10 @@ class BadArchiveSent(InvalidRequest):
 
 class BadTable(InvalidRequest):
     slug, title = "bad-table", "This table cannot be read"
+
+
+class BadRequest(Problem):
+    status, slug, title = 400, "bad-request", "This is not a request"
 
 
 class Unauthorized(Problem):
@@ -131,6 +139,14 @@ class TooLarge(Problem):
     status, slug, title = 413, "too-large", "The body is too large"
 
 
+class UriTooLong(TooLarge):
+    status, slug, title = 414, "uri-too-long", "The address is too long"
+
+
+class HeadersTooLarge(TooLarge):
+    status, slug, title = 431, "headers-too-large", "The headers are too large"
+
+
 class UnsupportedMediaType(Problem):
     status, slug, title = 415, "unsupported-media-type", "The body is of the wrong type"
 
@@ -176,7 +192,7 @@ class Unavailable(Problem):
 
 
 class Busy(Unavailable):
-    slug, title = "busy", "Too many writers at once"
+    slug, title = "busy", "Too much at once"
 
 
 class DatabaseAway(Unavailable):
@@ -184,6 +200,10 @@ class DatabaseAway(Unavailable):
 
     def __init__(self, detail: str = AGAIN) -> None:
         super().__init__(detail)
+
+
+class TooManyWatchers(Unavailable):
+    slug, title, retry_after = "too-many-watchers", "Too many are watching jobs", 10
 
 
 class NotReady(Unavailable):

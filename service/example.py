@@ -1,49 +1,37 @@
-"""The heart example: its model, trained and published where there is none, and a session with it as curl lines."""
+"""The heart example: its model, published where there is none, and a session with it as curl lines. `make example` trains it anew."""
 
 import json
-import sys
 from pathlib import Path
 
-from models import Ask, CostModel, Ensemble, decide
+from models import Ask, Ensemble, decide
 from models.schema import Value
 from service.errors import ModelNotFound
-from service.reading import read_file
-from service.registry.versions import publish_ensemble, read_ensemble, resolve
+from service.registry.versions import publish, read_ensemble, resolve
 from service.store.audit import Actor
 from service.store.db import Database
-from service.training.pricing import from_model
-from service.training.run import train
-from service.training.spec import Spec
 
 NAME = "heart"
 FOLDERS = (Path(__file__).parent.parent / "examples" / "heart", Path("examples") / "heart")
+MODEL = "heart.safetensors"
 
 
 def publish_example(database: Database) -> str:
-    """Train and publish the heart example unless there is a model of that name; says what was done."""
+    """Publish the heart example unless there is a model of that name; says what was done."""
     try:
         name, number = resolve(database, NAME)
         return f"model {name}:{number} is there already"
     except ModelNotFound:
-        print("frugal: growing the heart example (on a new machine the kernels are compiled first, about a minute)", file=sys.stderr)
-        about = publish_ensemble(database, NAME, train_example(), Actor("local"))
+        about = publish(database, NAME, example_archive(), Actor("local"))
         found = about["metrics"]
         return f"published {NAME}:{about['version']}: error {found['error']:.3f}, mean cost {found['mean_cost']:.2f} on rows it never saw"
 
 
-def train_example() -> Ensemble:
-    folder = next((folder for folder in FOLDERS if (folder / "heart.csv").is_file()), None)
+def example_archive() -> bytes:
+    """The model file that comes with the checkout."""
+    folder = next((folder for folder in FOLDERS if (folder / MODEL).is_file()), None)
     if folder is None:
-        raise ValueError("the heart example is not here: run this in a checkout, where there is examples/heart")
-    spec = Spec(
-        dataset=NAME,
-        label="disease",
-        learner="budget-forest",
-        params={"alpha": [0, 2, 4, 8]},
-        budget=60,
-        costs=from_model(CostModel.from_csv(folder / "costs.csv")),
-    )
-    return train(read_file(folder / "heart.csv"), spec).ensemble
+        raise ValueError(f"the heart example is not here: run this in a checkout, where there is examples/heart/{MODEL}")
+    return (folder / MODEL).read_bytes()
 
 
 def curl_lines(database: Database, url: str) -> list[str]:

@@ -152,10 +152,18 @@ def _value(feature: Feature, heard: str) -> Value:
         if not abs(number) < float("inf"):
             raise ValueError(heard)
         return number
-    alike = [category for category in feature.categories if str(category).lower() == heard.lower()]
+    alike = [category for category in feature.categories if str(category).lower() == heard.lower() or _is_number(category, heard)]
     for category in sorted(alike, key=lambda category: str(category) != heard):  # as it was typed, before another case of it
         return category  # type: ignore[no-any-return]
     raise ValueError(heard)
+
+
+def _is_number(category: Value, heard: str) -> bool:
+    """Whether a category is the number that was typed: 2 for 2.0."""
+    try:
+        return isinstance(category, (int, float)) and not isinstance(category, bool) and float(heard) == category
+    except ValueError:
+        return False
 
 
 def _chances(probabilities: Mapping[Any, float]) -> str:

@@ -1,42 +1,49 @@
-"""The commands that need no server: train a model from a table, predict with it, look into it."""
+"""The commands that need no server: train a model from a table, look into it."""
 
 import argparse
-import csv
-import inspect
-import io
 import sys
 import warnings
+from pathlib import Path
 from typing import Any
 
-from models import Ensemble, acquire, dump, load
+from models import Ensemble, dump, load
 from models.costs import CostModel
-from models.curves import Point, plot
+from models.curves import Point, figure_for, plot
 from models.learners import LEARNERS
+from models.learners.parameters import Aside, Columns, parameters_of
 from models.learners.progress import Progress, Tell
-from models.table import read_table
+from models.naming import meant
+from models.schema import NUMERIC
+from models.table import why_doubtful
 from service.parameters import parse_value
-from service.reading import read_file
+from service.reading import Choices, notice, read_file
+from service.reading import Columns as Table
+from service.reading.remarks import told
 from service.reporting import drawn, report
 from service.training import run
 from service.training.pricing import from_model
 from service.training.spec import Spec
 
-OWN = ("costs", "categorical", "n_jobs", "random_state", "budget")  # parameters that have options of their own
-
 
 def train(options: argparse.Namespace) -> str:
     """Grow a model on part of a table, write it, and say how it does on the rest."""
-    table = read_file(options.data)
-    if options.label not in table.columns:
-        raise ValueError(f"{options.data} has no column {options.label!r} to learn: its columns are {', '.join(table.columns[:40])}")
     params = _params(options)
+    for path in (options.out, options.plot):
+        check_writable(path)
+    if options.plot:
+        figure_for(options.plot)
+    table = read_file(options.data, choices=Choices(options.drop or (), options.numeric or (), options.missing or ()))
+    _check_label(table, options)
+    for text in told(notice(table, options.label)):
+        warnings.warn(text, stacklevel=1)
     spec = Spec(
         dataset=options.data,
         label=options.label,
         learner=options.learner,
         params=params,
         budget=options.budget,
-        costs=_costs(options, [name for name in table.columns if name != options.label]),
+        costs=_costs(options, table),
+        penalties=options.penalties,
         test_fraction=options.test_fraction,
         seed=options.seed,
     )
@@ -47,30 +54,58 @@ def train(options: argparse.Namespace) -> str:
     for warning in done.warnings:
         warnings.warn(warning, stacklevel=1)
     ensemble = done.ensemble
+    dump(ensemble, options.out)
     if options.plot and "curve" in ensemble.metrics:
         _plot(ensemble, options)
-    dump(ensemble, options.out)
     paid = {price.feature: price.cost for price in ensemble.costs.prices}
     return f"{report(len(ensemble), ensemble.metrics, paid)}\n\nwritten to {options.out}"
 
 
+def check_writable(path: str | None) -> None:
+    """Before hours of work, not after."""
+    if path is not None and not (folder := Path(path).absolute().parent).is_dir():
+        raise ValueError(f"{path} cannot be written: there is no folder {folder}")
+
+
+def _check_label(table: Table, options: argparse.Namespace) -> None:
+    """There, and no regression target."""
+    if options.label in table.left_out:
+        raise ValueError(f"--drop leaves out {options.label!r}, which is the label: leave it out of --drop, or learn another column")
+    if options.label not in table.columns:
+        known = f"{meant(options.label, table.columns)}: its columns are {', '.join(table.columns[:40])}"
+        raise ValueError(f"{options.data} has no column {options.label!r} to learn{known}")
+    if len(table.columns) == 1:
+        raise ValueError(f"{options.data} has no column beside {options.label!r} to learn from")
+    classes = len(set(table.labels(options.label).tolist()))
+    for text in why_doubtful(options.label, classes) if table[options.label].kind == NUMERIC else ():
+        warnings.warn(text, stacklevel=1)
+
+
 def _params(options: argparse.Namespace) -> dict[str, Any]:
-    known = inspect.signature(LEARNERS[options.learner]).parameters
+    known = {parameter.name: parameter.kind for parameter in parameters_of(LEARNERS[options.learner])}
     if options.budget is not None and "budget" not in known:
         raise ValueError(f"{options.learner} takes no budget: leave --budget out, or use budget-forest")
     params = {}
     for given in options.set or []:
         name, equals, text = given.partition("=")
-        if not equals or name not in known or name in OWN:
-            allowed = ", ".join(name for name in known if name not in OWN)
+        kind = known.get(name, Aside())
+        if not equals or isinstance(kind, Aside):  # those have options of their own
+            allowed = ", ".join(name for name, kind in known.items() if not isinstance(kind, Aside))
             raise ValueError(f"--set {given}: expected NAME=VALUE, where {options.learner} knows {allowed}")
-        params[name] = parse_value(text)
+        value = parse_value(text)
+        params[name] = [value] if isinstance(kind, Columns) and isinstance(value, str) else value
     return params
 
 
-def _costs(options: argparse.Namespace, features: list[str]) -> dict[str, dict[str, Any]]:
-    """The price list, which must price every feature; 1 each without one."""
-    return from_model(CostModel.of(CostModel.from_csv(options.costs), features)) if options.costs else {}
+def _costs(options: argparse.Namespace, table: Table) -> dict[str, dict[str, Any]]:
+    """The price list, as far as it is for features; what it does not name costs 1."""
+    if not options.costs:
+        return {}
+    unasked = {options.label, *table.left_out}
+    listed = CostModel(price for price in CostModel.from_csv(options.costs).prices if price.feature not in unasked)
+    if not len(listed):
+        warnings.warn(f"{options.costs} prices no feature: each costs 1", stacklevel=1)
+    return from_model(CostModel.of(listed, [name for name in table.columns if name != options.label]))
 
 
 def _bar(options: argparse.Namespace) -> Tell:
@@ -91,20 +126,6 @@ def _plot(ensemble: Ensemble, options: argparse.Namespace) -> None:
         by[point["by"]].append(Point(**{name: value for name, value in point.items() if name != "by"}))
     titled = {"number of trees": by["trees"], "hard budgets": by["budget"]}
     plot(titled, options.plot, f"{options.learner}: error against cost on {ensemble.metrics['rows']:,} held-out rows")
-
-
-def predict(options: argparse.Namespace) -> str:
-    """Label, cost and features bought of every row of a table."""
-    ensemble = load(options.model)
-    table = read_file(options.data).only(ensemble.schema.names)
-    found = acquire(ensemble, read_table(table, schema=ensemble.schema).codes, options.budget)
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["row", "label", "cost", "features"])
-    for r in range(len(table)):
-        bought = [name for name, got in zip(ensemble.schema.names, found.acquired[r], strict=True) if got]
-        writer.writerow([r, found.labels[r], f"{found.cost[r]:.6f}".rstrip("0").rstrip("."), " ".join(bought)])
-    return text.getvalue().rstrip("\n")
 
 
 def show(options: argparse.Namespace) -> str:

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import logging
+import sqlite3
 import sys
 import traceback
 from datetime import UTC, datetime
@@ -23,8 +24,20 @@ class JsonLines(logging.Formatter):
         if record.exc_info and record.exc_info[1] is not None:
             error = record.exc_info[1]
             line["error"] = f"{type(error).__module__}.{type(error).__qualname__}"
+            if broken := constraint_of(error):
+                line["constraint"] = broken
             line["trace"] = [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in traceback.extract_tb(error.__traceback__)]
         return json.dumps(line, ensure_ascii=False, default=str)
+
+
+def constraint_of(error: BaseException) -> str | None:
+    """The rule of the tables that was broken, as each driver names it; no values."""
+    cause = getattr(error, "orig", None) or error
+    if isinstance(cause, sqlite3.IntegrityError):
+        return str(cause)
+    told = getattr(cause, "diag", cause)  # psycopg's, or asyncpg's own
+    table, names = getattr(told, "table_name", None), [getattr(told, kind, None) for kind in ("constraint_name", "column_name")]
+    return ".".join(name for name in (table, *names) if name) or None
 
 
 class RequestLines:

@@ -1,8 +1,10 @@
-"""Parameters as they are typed: --set NAME=VALUE."""
+"""Parameters as they are typed: --set NAME=VALUE, --penalties."""
 
 import json
+import math
 from typing import Any
 
+EXAMPLE = '{"ill": {"well": 500}, "well": {"ill": 50}}'
 WORDS = {"none": None, "true": True, "false": False}
 
 
@@ -22,6 +24,30 @@ def parse_value(text: str) -> Any:
     if "," in text:
         return [_single(part) for part in text.split(",") if part]
     return _single(text)
+
+
+def parse_penalties(text: str) -> float | dict[str, dict[str, float]]:
+    """What mistakes cost: one number for all, or JSON by true label, then by the label that is said.
+
+    Examples
+    --------
+    >>> parse_penalties("50"), parse_penalties('{"ill": {"well": 500}}')
+    (50.0, {'ill': {'well': 500}})
+    """
+    try:
+        given = json.loads(text)
+    except ValueError:
+        given = None
+    if _is_amount(given):
+        return float(given)
+    rows = given.values() if isinstance(given, dict) else ()
+    if rows and all(isinstance(row, dict) and row and all(map(_is_amount, row.values())) for row in rows):
+        return dict(given)
+    raise ValueError(f"{text} is neither a number from 0 nor JSON by true label, then by the label said, like {EXAMPLE}")
+
+
+def _is_amount(given: Any) -> bool:
+    return isinstance(given, (int, float)) and not isinstance(given, bool) and 0 <= given < math.inf
 
 
 def _single(text: str) -> Any:

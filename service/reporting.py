@@ -18,6 +18,7 @@ def report(trees: int, metrics: Mapping[str, Any], costs: Mapping[str, float]) -
             f"  error        {metrics['error']:.4f}   (always the commonest class: {metrics['commonest_class_error']:.4f})",
             f"  mean cost    {metrics['mean_cost']:,.2f}",
             f"  max cost     {metrics['max_cost']:,.2f}   (everything: {metrics['cost_of_everything']:,.2f})",
+            *([f"  total cost   {metrics['total_cost']:,.2f}   (mean cost and mean penalty)"] if "total_cost" in metrics else []),
             "",
             "  asked of     feature                    cost",
             *(f"  {100 * share:7.1f} %    {name:24} {costs[name]:>8,.2f}" for name, share in most),

@@ -7,7 +7,7 @@ import signal
 import sys
 from types import FrameType
 
-from service.config import from_environment
+from service.config import from_environment, tell_unknown
 from service.logs import configuration
 from service.store.db import open_database
 from service.store.migrating import prepared
@@ -16,6 +16,7 @@ from service.training.supervising import Supervisor
 
 def worker(options: argparse.Namespace) -> str:
     settings = from_environment(database=options.database)
+    tell_unknown()
     if settings.sqlite_file:
         raise ValueError(
             "an SQLite file has one process, and frugal serve trains in it: no worker is needed. For workers use --database postgresql://..."

@@ -13,6 +13,7 @@ from fastapi import FastAPI
 
 from service.app import create
 from service.config import Settings
+from service.connections import Guarded
 
 
 @contextmanager
@@ -36,7 +37,8 @@ class PromptServer(uvicorn.Server):
 
 @contextmanager
 def running(app: FastAPI) -> Iterator[httpx.Client]:
-    server = PromptServer(uvicorn.Config(app, port=0, log_level="error", access_log=False, lifespan="on"))
+    options = {"http": Guarded, "ws": "none", "proxy_headers": False, "access_log": False}  # as service/serve.py runs it
+    server = PromptServer(uvicorn.Config(app, port=0, log_level="error", lifespan="on", **options))
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     while not server.started:

@@ -1,7 +1,8 @@
 """The one decorator of every kernel, and the folder that keeps compiled code.
 
 numba's file cache notices an edit of a kernel's own file, but not of a kernel that it calls from another file: it would go on running
-the old one. So the folder is named by a hash of everything in kernels/, and any edit starts an empty one.
+the old one. So the folder is named by a hash of everything in kernels/, and any edit starts an empty one. Several processes may fill it
+at once.
 """
 
 import hashlib
@@ -9,16 +10,21 @@ import os
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextvars import ContextVar
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numba
 
+from models.kernels.sharing import is_locked, locked
+
 HERE = Path(__file__).parent
 config: Any = numba.config  # its names are made at run time
 _made: list[Any] = []  # every kernel of this process
+_loads_only: ContextVar[bool] = ContextVar("_loads_only", default=False)
+_before_compiling: list[Callable[[], None]] = []  # called once
 
 
 class Kernels(NamedTuple):
@@ -41,6 +47,39 @@ def kernels() -> Kernels:
     """Counted as the files in the cache are: a kernel for other types of arguments is another one."""
     stats = [made.stats for made in _made if hasattr(made, "stats")]  # with NUMBA_DISABLE_JIT there is nothing to count
     return Kernels(sum(each.cache_hits.total() for each in stats), sum(each.cache_misses.total() for each in stats))
+
+
+class NotCachedError(Exception):
+    """A kernel would have to be compiled."""
+
+
+@contextmanager
+def only_loading() -> Iterator[None]:
+    """Kernels come from the cache or raise NotCachedError; nothing is compiled. Of this thread alone."""
+    if cache_folder() is None:
+        raise NotCachedError
+    token = _loads_only.set(True)
+    try:
+        yield
+    finally:
+        _loads_only.reset(token)
+
+
+def before_compiling(tell: Callable[[], None]) -> None:
+    """Call this once, as soon as the process compiles a kernel that the cache does not have. The last one to ask for it is called."""
+    _before_compiling[:] = [tell]
+
+
+def turn(name: str) -> AbstractContextManager[None]:
+    """Held by one process at a time. Who comes second waits, and then finds in the cache what the first has compiled."""
+    folder = cache_folder()
+    return locked(folder / f"{name}.lock") if folder else nullcontext()
+
+
+def taken(name: str) -> bool:
+    """Whether somebody has this turn now."""
+    folder = cache_folder()
+    return folder is not None and is_locked(folder / f"{name}.lock")
 
 
 def sources_hash(folder: Path = HERE) -> str:
@@ -126,10 +165,38 @@ def _decorator(inline: bool) -> Callable[[Callable[..., Any]], Callable[..., Any
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         with _caching_in(folder) if folder else nullcontext():
-            _made.append(compiled(function))
-        return _made[-1]  # type: ignore[no-any-return]
+            made = compiled(function)
+        if folder and hasattr(made, "_cache"):  # with NUMBA_DISABLE_JIT it is the function itself
+            _share(made._cache._cache_file, folder / "cache.lock")
+        _made.append(made)
+        return made  # type: ignore[no-any-return]
 
     return decorate
+
+
+def _share(files: Any, lock: Path) -> None:
+    """Let processes take turns at a kernel's files, and know what is not there.
+
+    numba reads the index, chooses a file name, and writes both back: of two processes that save one kernel for different types at the same
+    moment, one loses its entry, or its entry then names the other's code.
+    """
+    load, save = files.load, files.save
+
+    def load_in_turn(key: Any) -> Any:
+        with locked(lock):
+            found = load(key)
+        if found is None:
+            if _loads_only.get():
+                raise NotCachedError
+            while _before_compiling:
+                _before_compiling.pop()()
+        return found
+
+    def save_in_turn(key: Any, data: Any) -> None:
+        with locked(lock):
+            save(key, data)
+
+    files.load, files.save = load_in_turn, save_in_turn
 
 
 def as_python(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -19,6 +19,7 @@ PLAIN, LOST, CODED, EMPTY = 15, 253, 254, 255
 WORD, NUMBER, NAN, HARD = range(
     4
 )  # of an entry: NAN is missing among numbers, HARD is a number or an infinity that Python's float must tell
+SKIPPED = 2  # of keep: nothing of this column is wanted
 FINE, FULL, TOO_FEW, TOO_MANY, AFTER_QUOTE, UNCLOSED, TOO_LONG, LONE_CR = range(8)
 COLUMN, START, STOP, DOUBLED, KIND, HASH = range(6)  # fields of an entry: its text is data[START:STOP], quotes doubled or not
 LF, CR, SPACE, QUOTE, COMMA, POINT, MINUS, PLUS, ZERO = 10, 13, 32, 34, 44, 46, 45, 43, 48
@@ -30,7 +31,7 @@ def parse_rows(data, p, row, longest, keep, values, forms, slots, entries, numbe
     """Cells of `data`, which ends with a line feed, from p on into values[column, row] and forms[column, row].
 
     Gives (where it stands, rows, column, entries used, FINE or why it stopped there: FULL asks for larger `entries` and can go on).
-    A cell has at most `longest` bytes; keep[column] says whether the texts of oddly written numbers are wanted.
+    A cell has at most `longest` bytes; keep[column] says whether the texts of oddly written numbers are wanted, or nothing of it is.
     """
     columns, end = len(keep), len(data)
     while p < end:
@@ -78,6 +79,10 @@ def other_cell(data, p, row, c, longest, keep, values, forms, slots, entries, nu
         return after, used
     if after - p > longest:
         return -TOO_LONG, used
+    if keep[c] == SKIPPED:
+        values[c, row] = np.nan
+        forms[c, row] = EMPTY
+        return after, used
     kind, value, form = read_cell(data, start, stop)
     if form == CODED and kind == NUMBER and not keep[c]:
         form = LOST

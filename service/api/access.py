@@ -1,8 +1,8 @@
 """Who may call a route, and what a route needs of the running app."""
 
+import re
 from dataclasses import dataclass
 from typing import Annotated
-from urllib.parse import urlsplit
 from uuid import UUID
 
 from fastapi import Depends, Request
@@ -16,7 +16,16 @@ from service.sessions.steps import Steps
 from service.store.audit import Actor
 from service.store.db import Database
 
-FORWARDED = frozenset((b"forwarded", b"x-forwarded-for", b"x-forwarded-host", b"x-real-ip", b"via"))
+HOST = re.compile(r"(?P<name>localhost|[0-9]{1,3}(?:\.[0-9]{1,3}){3}|\[[0-9a-f:]{2,39}\])(?::(?P<port>[0-9]{1,5}))?", re.ASCII)
+# What proxies, load balancers and content networks add to what they pass on.
+FORWARDING = frozenset(
+    b"""via cdn-loop client-ip true-client-ip x-client-ip x-cluster-client-ip x-appengine-user-ip x-proxyuser-ip x-host x-scheme
+    x-url-scheme x-rewrite-url x-arr-log-id x-arr-ssl x-amzn-trace-id""".split()
+)
+FORWARDING_FAMILIES = tuple(
+    b"""forwarded x-forwarded x-real- x-original- x-originating- x-remote- x-proxy- x-proxied- x-envoy- x-azure- cf- fastly- proxy-
+    wl-proxy- front-end-""".split()
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,20 +64,40 @@ async def identify(request: Request, role: Role) -> Person:
 
 
 def check_local(request: Request) -> None:
-    """Open mode serves this machine alone: a page in a browser that rebinds its name, or a proxy in front, is somebody else."""
-    given = request.headers.get("host", "")
-    host = given[1:].partition("]")[0] if given.startswith("[") else given.partition(":")[0]
-    if not is_loopback(host):
+    """Open mode serves this machine alone: a page in a browser that rebinds its name or lies on another port, or a proxy in front, is
+    somebody else."""
+    values: dict[bytes, list[str]] = {b"host": [], b"origin": [], b"sec-fetch-site": []}
+    for name, value in request.scope["headers"]:
+        if name in values:
+            values[name].append(value.decode("latin-1").lower())
+        elif is_forwarding(name):
+            raise ForeignRequest("This server has no keys, so it takes no forwarded requests. Make a key: frugal keys create.")
+    hosts, origins, sites = values.values()
+    if len(hosts) != 1 or not names_this_machine(hosts[0]):
         raise ForeignRequest("This server has no keys, so it answers to localhost only, by that name. Make a key: frugal keys create.")
-    origin = urlsplit(request.headers.get("origin", "")).hostname
-    if (
-        request.headers.get("sec-fetch-site") == "cross-site"
-        or (origin is not None and not is_loopback(origin))
-        or (request.headers.get("origin") == "null")
-    ):
+    own = f"http://{hosts[0].removesuffix(':80')}"
+    if any(origin.removesuffix(":80") != own for origin in origins) or any(site not in ("none", "same-origin") for site in sites):
         raise ForeignRequest("This server has no keys, so it takes nothing from other sites' pages. Make a key: frugal keys create.")
-    if any(name in FORWARDED for name, _ in request.scope["headers"]):
-        raise ForeignRequest("This server has no keys, so it takes no forwarded requests. Make a key: frugal keys create.")
+
+
+def names_this_machine(host: str) -> bool:
+    """Whether a Host header is a loopback name or address with or without a port, and nothing else beside it.
+
+    Examples
+    --------
+    >>> [names_this_machine(host) for host in ("localhost", "127.0.0.1:8000", "[::1]:8000")]
+    [True, True, True]
+    >>> [names_this_machine(host) for host in ("localhost.", "localhost:80@evil.example", "me@localhost", "127.0.0.1.evil.example")]
+    [False, False, False, False]
+    """
+    found = HOST.fullmatch(host)
+    return found is not None and is_loopback(found["name"].strip("[]")) and int(found["port"] or 1) in range(1, 65_536)
+
+
+def is_forwarding(name: bytes) -> bool:
+    """Whether a header says that somebody passes a request on: those names have no end, so whole families of them count."""
+    plain = name.replace(b"_", b"-")
+    return plain in FORWARDING or plain.startswith(FORWARDING_FAMILIES)
 
 
 async def _caller(request: Request) -> Person:

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Body, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
-from pydantic import TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 
 from service.api.access import Caller, TheDatabase, TheSettings
 from service.api.problems import always, documented
@@ -18,8 +18,19 @@ from service.api.sessions import SHAPE
 from service.api.shapes import Costs, Strict, prices_of
 from service.api.showing import reply
 from service.config import Settings
-from service.errors import BadTable, Busy, DatasetExists, DatasetInUse, DatasetNotFound, Forbidden, TooLarge, UnsupportedMediaType
-from service.reading import Columns, Limits, Reader, Rejected
+from service.errors import (
+    BadTable,
+    Busy,
+    DatasetExists,
+    DatasetInUse,
+    DatasetNotFound,
+    Forbidden,
+    InvalidRequest,
+    Problem,
+    TooLarge,
+    UnsupportedMediaType,
+)
+from service.reading import Choices, Columns, Limits, Reader, Rejected
 from service.registry.versions import NAME, check_name
 from service.store.threads import WORK, in_thread, within
 from service.training import datasets
@@ -70,6 +81,7 @@ class ColumnShown(Strict):
 
 class DatasetShown(DatasetBrief):
     columns: list[ColumnShown]
+    warnings: list[str] = Field(description="what is remarkable about the columns and their prices; no values are repeated")
 
 
 @router.post(
@@ -89,13 +101,17 @@ async def upload(
     settings: TheSettings,
     name: str,
     costs: Annotated[str | None, Query(description="JSON, as for the route of costs; what is not named costs 1")] = None,
+    drop: Annotated[tuple[str, ...], Query(description="columns to leave out; a list with commas, or several times")] = (),
+    numeric: Annotated[tuple[str, ...], Query(description="columns to read as numbers: words in them are missing")] = (),
+    missing: Annotated[tuple[str, ...], Query(description="cells that mean missing, as NA,?; numbers by their value")] = (),
 ) -> Response:
     """Store a table: CSV with a header line, gzipped CSV or Parquet, as the body's bytes. Columns are typed while it arrives."""
     check_name(name)
     check_kind(request)
     priced = None if costs is None else prices_of(parse_costs(costs, settings))
-    async with room(request.app.state.uploads):
-        table, sent = await read_table(request, settings)
+    await request.app.state.kernels.ready("reading")
+    async with request.app.state.uploads.one():
+        table, sent = await read_table(request, settings, Choices(drop, numeric, missing))
         store = datasets.store
         found, replayed = await within(STORING, WORK, lambda: store(database, caller.actor, name, table, sent, priced))
     headers = {"Location": f"/v1/admin/datasets/{name}"} | ({"Idempotent-Replayed": "true"} if replayed else {})
@@ -138,18 +154,34 @@ async def delete(name: str, caller: Caller, database: TheDatabase) -> Response:
     return Response(status_code=204)
 
 
-@asynccontextmanager
-async def room(uploads: asyncio.Semaphore) -> AsyncIterator[None]:
-    """A place among those that are read beside each other: each needs memory. Whoever waits is not read meanwhile."""
-    try:
-        async with asyncio.timeout(WAITING):
-            await uploads.acquire()
-    except TimeoutError:
-        raise Busy("Other tables are being uploaded: wait, and send it again.") from None
-    try:
-        yield
-    finally:
-        uploads.release()
+class Turns:
+    """Places for uploads that are read beside each other: each needs memory. Whoever waits is not read meanwhile."""
+
+    def __init__(self, places: int, most: int) -> None:
+        self._places, self._most = asyncio.Semaphore(places), most
+        self._waiting = 0
+
+    @asynccontextmanager
+    async def one(self) -> AsyncIterator[None]:
+        """A place, or Busy: at once where too many wait, else when none came free in time."""
+        if self._waiting >= self._most:
+            raise _uploading()
+        self._waiting += 1
+        try:
+            async with asyncio.timeout(WAITING):
+                await self._places.acquire()
+        except TimeoutError:
+            raise _uploading() from None
+        finally:
+            self._waiting -= 1
+        try:
+            yield
+        finally:
+            self._places.release()
+
+
+def _uploading() -> Busy:
+    return Busy("Other tables are being uploaded: wait, and send it again.")
 
 
 def check_kind(request: Request) -> None:
@@ -160,14 +192,15 @@ def check_kind(request: Request) -> None:
 
 
 def parse_costs(text: str, settings: Settings) -> Costs:
+    sent = parse(text.encode(), settings, settings.max_fields)
     try:
-        return COSTS.validate_python(parse(text.encode(), settings, settings.max_fields))
+        return COSTS.validate_python(sent)
     except ValidationError as error:
         faults = error.errors(include_url=False, include_input=False)
-        raise RequestValidationError([{**fault, "loc": ("query", "costs", *fault["loc"])} for fault in faults]) from None
+        raise RequestValidationError([{**fault, "loc": ("query", "costs", *fault["loc"])} for fault in faults], body=sent) from None
 
 
-async def read_table(request: Request, settings: Settings) -> tuple[Columns, int]:
+async def read_table(request: Request, settings: Settings, choices: Choices) -> tuple[Columns, int]:
     """The table in the body, and how many bytes were sent. A block is parsed in a thread while the next one arrives."""
     loop, sent = asyncio.get_running_loop(), 0
     limits = Limits(
@@ -178,7 +211,7 @@ async def read_table(request: Request, settings: Settings) -> tuple[Columns, int
         settings.max_field,
         settings.max_dataset_memory,
     )
-    reader = Reader(limits)
+    reader = Reader(limits, choices=choices)
     parsing: asyncio.Future[None] | None = None
     try:
         async for block in in_blocks(stream_body(request, settings.max_dataset)):
@@ -210,8 +243,10 @@ async def in_blocks(parts: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
         yield b"".join(gathered)
 
 
-def refusal(error: Rejected) -> TooLarge | BadTable:
-    """A table that cannot be taken, with the row and column at fault where they are known."""
+def refusal(error: Rejected) -> Problem:
+    """A table that cannot be taken, with the row and column at fault where they are known; or a parameter that does not fit it."""
+    if error.choice is not None:
+        return InvalidRequest(f"{error.choice}: {error.message}.")
     sentence = error.message[:1].upper() + error.message[1:] + "."
     where = {"row": error.row, "column": error.column, "limit": error.limit}
     return (TooLarge if error.too_large else BadTable)(sentence, **{name: value for name, value in where.items() if value is not None})

@@ -1,13 +1,12 @@
 """Decisions with no session kept: the next question, and whole rows at once."""
 
-import asyncio
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Response
+from fastapi import APIRouter, Request, Response
 from pydantic import Field
 
 from models import Ensemble, Stop, acquire
-from models.schema import WrongValueError
+from models.schema import UnknownFeatureError, WrongValueError
 from service.api.access import Caller, TheVersions
 from service.api.problems import always, documented
 from service.api.reading import ClientRoute, LargeRoute
@@ -17,6 +16,8 @@ from service.api.showing import current_prediction, reply, shown_model, shown_mo
 from service.errors import AnswerConflict, ModelNotFound, WrongAnswer
 from service.registry.cache import Version
 from service.sessions.preview import preview
+from service.sessions.state import known_features
+from service.store.threads import compute
 
 router = APIRouter(prefix="/v1", tags=["decisions"], route_class=ClientRoute, responses=always())
 large = APIRouter(prefix="/v1", tags=["decisions"], route_class=LargeRoute, responses=always())
@@ -91,10 +92,11 @@ async def next_question(body: Next, caller: Caller, versions: TheVersions) -> Re
 
 
 @large.post("/predict", response_model=Predicted, responses=documented(*SHAPE, WrongAnswer, ModelNotFound))
-async def predict(body: Predict, caller: Caller, versions: TheVersions) -> Response:
+async def predict(request: Request, body: Predict, caller: Caller, versions: TheVersions) -> Response:
     """Per row, what a session over it would have said and paid: label, probabilities, cost and features bought."""
     version = await versions.find(body.model)
-    return await asyncio.to_thread(_predicted, version, body.rows, body.budget, body.confidence)
+    await request.app.state.kernels.ready("predicting")
+    return await compute(_predicted, version, body.rows, body.budget, body.confidence)
 
 
 def _predicted(version: Version, rows: list[dict[str, Any]], budget: float | None, confidence: float | None) -> Response:
@@ -104,8 +106,8 @@ def _predicted(version: Version, rows: list[dict[str, Any]], budget: float | Non
     except WrongValueError as error:
         name = error.feature.name
         raise WrongAnswer(f"row {error.row}, {name!r}: expected {error.feature.expects()}.", feature=name, row=error.row) from None
-    except ValueError as error:
-        raise WrongAnswer(f"{error}.") from None
+    except UnknownFeatureError as error:
+        raise WrongAnswer(f"row {error.row}: {known_features(ensemble)}", row=error.row) from None
     found = acquire(ensemble, codes, budget, confidence=confidence)
     labels = [str(label) for label in ensemble.classes]
     names = ensemble.schema.names

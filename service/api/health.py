@@ -1,6 +1,6 @@
 """Whether the process lives, whether it can serve, and how it does."""
 
-import asyncio
+from functools import partial
 
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import PlainTextResponse
@@ -12,7 +12,7 @@ from service.api.reading import OpenRoute
 from service.api.showing import reply
 from service.errors import NotReady, Problem
 from service.store.migrating import at_head
-from service.store.threads import in_thread
+from service.store.threads import HEALTH, PATIENCE, within
 
 router = APIRouter(tags=["health"], route_class=OpenRoute)
 
@@ -25,14 +25,16 @@ async def livez() -> Response:
 
 @router.get("/readyz", responses=documented(NotReady))
 async def readyz(request: Request, database: TheDatabase) -> Response:
-    """The database answers, its tables are those of this release, and the kernels are compiled."""
+    """The database answers and can be written, its tables are those of this release, and the kernels are compiled."""
     checks = {"database": "ok", "migrations": "ok", "kernels": "ok" if request.app.state.warm else "compiling"}
     if request.app.state.stopping:
         checks["process"] = "stopping"
     try:
         await request.app.state.ledger.ping()
-        if not await in_thread(at_head, database):
+        if not await within(PATIENCE, HEALTH, partial(at_head, database)):
             checks["migrations"] = "not at head: run frugal migrate"
+        elif await request.app.state.trial.problem() is not None:
+            checks["database"] = "cannot be written"
     except Problem as problem:
         checks["database"] = problem.slug
         checks["migrations"] = "unknown"
@@ -47,4 +49,4 @@ async def prometheus(request: Request) -> Response:
     metrics.loaded.set(len(request.app.state.versions))
     for state, count in request.app.state.ledger.connections().items():
         metrics.pool.labels(state).set(count)
-    return Response(await asyncio.to_thread(metrics.exposition), media_type="text/plain; version=0.0.4; charset=utf-8")
+    return Response(await request.app.state.exposition.read(), media_type="text/plain; version=0.0.4; charset=utf-8")

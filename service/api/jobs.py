@@ -1,36 +1,32 @@
 """Training over HTTP, for admins: learners, jobs, their events as a stream."""
 
-import asyncio
-from collections.abc import AsyncIterator
+from functools import partial
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from fastapi import APIRouter, Header, Query, Request, Response
 from fastapi.responses import StreamingResponse
 from pydantic import Discriminator, Field, Tag
-from pydantic_core import to_json
+from starlette.types import Receive, Scope, Send
 
 from service.api.access import Caller, TheDatabase
 from service.api.problems import always, documented
 from service.api.reading import AdminRoute
 from service.api.sessions import SHAPE, IdempotencyHeader, fingerprint, parse_cursor, parse_id
-from service.api.shapes import Cost, Costs, FeatureName, Money, Seed, Strict, Text, example, prices_of
+from service.api.shapes import Cost, Costs, FeatureName, Money, Seed, Strict, example, prices_of
 from service.api.showing import reply
-from service.errors import DatasetNotFound, Forbidden, InvalidRequest, JobNotFound, JobOver, KeyReused, Problem
+from service.errors import DatasetNotFound, Forbidden, InvalidRequest, JobNotFound, JobOver, KeyReused, TooManyWatchers
 from service.store import jobs as stored
-from service.store.db import Database
 from service.store.tables import iso
 from service.store.threads import in_thread
 from service.training import jobs
 from service.training.learners import shown_learners
 from service.training.spec import Spec
+from service.training.watching import Watching
 
 router = APIRouter(prefix="/v1/admin", tags=["training"], route_class=AdminRoute, responses=always(Forbidden))
 Status = Literal["queued", "running", "done", "failed", "cancelled"]
 Name = Annotated[str, Field(max_length=64)]
-LOOK = 0.25  # seconds between two looks for events
-COMMENT = 15.0  # seconds after which a quiet stream sends a comment, so that nothing between takes it for dead
-PAGE = 200  # events read at once
 
 
 class Publish(Strict):
@@ -41,7 +37,7 @@ class Publish(Strict):
 
 
 Penalties = Annotated[
-    Annotated[Cost, Tag("<number>")] | Annotated[dict[Text, dict[Text, Cost]], Tag("<matrix>")],
+    Annotated[Cost, Tag("<number>")] | Annotated[dict[FeatureName, dict[FeatureName, Cost]], Tag("<matrix>")],
     Discriminator(lambda given: "<matrix>" if isinstance(given, dict) else "<number>"),
 ]
 
@@ -186,7 +182,7 @@ async def cancel(id: str, caller: Caller, database: TheDatabase, body: Strict | 
 @router.get(
     "/training-jobs/{id}/events",
     response_class=StreamingResponse,
-    responses=documented(InvalidRequest, JobNotFound)
+    responses=documented(InvalidRequest, JobNotFound, TooManyWatchers)
     | {200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}, 204: {"description": "the job is over and all was told"}},
 )
 async def events(
@@ -201,32 +197,24 @@ async def events(
     after = min(int(last_event_id or 0), row.events)
     if row.status not in stored.ACTIVE and after == row.events:
         return Response(status_code=204)  # all was told: a browser's EventSource then comes no more
-    stream = told(request, database, row.id, after)
-    return StreamingResponse(stream, media_type="text/event-stream", headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"})
+    return EventStream(request.app.state.watching, row.id, row.events, after)
 
 
-async def told(request: Request, database: Database, id: UUID, after: int) -> AsyncIterator[bytes]:
-    """The job's events as they come to stand in the table, until the last one is told or the server stops."""
-    loop = asyncio.get_running_loop()
-    quiet_since = loop.time()
-    while not request.app.state.stopping:
+class EventStream(StreamingResponse):
+    """One watcher: it takes its place when it is made, and gives it back however it ends."""
+
+    media_type = "text/event-stream"
+
+    def __init__(self, watching: Watching, id: UUID, events: int, after: int) -> None:
+        watching.join(id, events)
+        self.leave = partial(watching.leave, id)
+        super().__init__(watching.told(id, after), headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"})
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
-            over, rows = await in_thread(database.read, lambda db, after=after: stored.news(db, id, after, PAGE))
-        except Problem:
-            return  # the client comes back with Last-Event-ID
-        for row in rows:
-            after = row.number
-            yield b"id: %d\nevent: %s\ndata: %s\n\n" % (row.number, row.kind.encode(), to_json({"at": iso(row.at), **row.data}))
-        if len(rows) == PAGE:
-            continue
-        if over:
-            return
-        if rows:
-            quiet_since = loop.time()
-        elif loop.time() - quiet_since >= COMMENT:
-            quiet_since = loop.time()
-            yield b": still here\n\n"
-        await asyncio.sleep(LOOK)
+            await super().__call__(scope, receive, send)
+        finally:
+            self.leave()
 
 
 def shown(row: Any) -> dict[str, Any]:
@@ -241,7 +229,7 @@ def shown(row: Any) -> dict[str, Any]:
         "model": result.get("model"),
         "metrics": result.get("metrics"),
         "curve": result.get("curve"),
-        "warnings": result.get("warnings", []),
+        "warnings": [*row.spec.get("warnings", []), *result.get("warnings", [])],
         "failure": row.failure,
         "created_at": iso(row.created_at),
         "started_at": iso(row.started_at) if row.started_at else None,
@@ -252,8 +240,9 @@ def shown(row: Any) -> dict[str, Any]:
 
 def as_submitted(row: Any) -> dict[str, Any]:
     """The first reply to a submission, whatever has become of the job since."""
-    first = {"status": "queued", "attempts": 0, "progress": None, "model": None, "metrics": None, "curve": None, "warnings": []}
-    return shown(row) | first | {"failure": None, "started_at": None, "updated_at": iso(row.created_at), "finished_at": None}
+    first = {"status": "queued", "attempts": 0, "progress": None, "model": None, "metrics": None, "curve": None, "failure": None}
+    told = {"warnings": row.spec.get("warnings", []), "started_at": None, "updated_at": iso(row.created_at), "finished_at": None}
+    return shown(row) | first | told
 
 
 def _id(text: str) -> UUID:

@@ -3,12 +3,14 @@
 import json
 import logging
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
+from service.api.shapes import Strict
 from service.errors import (
     Busy,
     DatabaseAway,
@@ -23,6 +25,7 @@ from service.errors import (
 )
 
 PREFIX = "urn:frugal:problem:"
+CONTENT_TYPE = "application/problem+json"
 log = logging.getLogger("frugal")
 
 
@@ -33,26 +36,31 @@ def install(app: FastAPI) -> None:
 
 
 def respond(problem: Problem, request: Request, headers: Mapping[str, str] | None = None) -> Response:
-    body: dict[str, Any] = problem.more | {
-        "type": PREFIX + problem.slug,
-        "title": problem.title,
-        "status": problem.status,
-        "detail": problem.detail,
-        "request_id": request.scope.get("request_id"),
-    }
     given = dict(headers or {})
     if problem.status == 401:
         given["WWW-Authenticate"] = 'Bearer realm="frugal"'
     if problem.retry_after is not None:
         given["Retry-After"] = str(problem.retry_after)
-    return Response(json.dumps(body), problem.status, given, media_type="application/problem+json")
+    body = json.dumps(members(problem, request.scope.get("request_id")))
+    return Response(body, problem.status, given, media_type=CONTENT_TYPE)
+
+
+def members(problem: Problem, request_id: str | None) -> dict[str, Any]:
+    """What a problem says, as JSON has it."""
+    return problem.more | {
+        "type": PREFIX + problem.slug,
+        "title": problem.title,
+        "status": problem.status,
+        "detail": problem.detail,
+        "request_id": request_id,
+    }
 
 
 def documented(*problems: type[Problem]) -> dict[int | str, dict[str, Any]]:
     """The `responses=` of a route that can give these."""
     found: dict[int | str, dict[str, Any]] = {}
     for problem in problems:
-        entry = found.setdefault(problem.status, {"content": {"application/problem+json": {"schema": SCHEMA}}, "description": ""})
+        entry = found.setdefault(problem.status, {"content": {CONTENT_TYPE: {"schema": SCHEMA}}, "description": ""})
         entry["description"] = "; ".join(filter(None, [entry["description"], f"{problem.slug}: {problem.title}"]))
     return found
 
@@ -85,7 +93,7 @@ async def _problem(request: Request, error: Exception) -> Response:
 async def _misshapen(request: Request, error: Exception) -> Response:
     """What is wrong and where, never the input itself."""
     assert isinstance(error, RequestValidationError)
-    faults = [{"where": _where(fault["loc"]), "what": _what(fault)} for fault in error.errors()[:20]]
+    faults = [{"where": _where(fault["loc"], error.body), "what": _what(fault)} for fault in error.errors()[:20]]
     first = faults[0]
     return respond(InvalidRequest(f"{first['where']}: {first['what']}" if first["where"] else first["what"], errors=faults), request)
 
@@ -93,16 +101,44 @@ async def _misshapen(request: Request, error: Exception) -> Response:
 async def _http(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     if error.status_code == 405:
-        return respond(MethodNotAllowed(f"{request.method} is not a method of this route."), request, error.headers)
+        return respond(MethodNotAllowed("This route takes other methods: the header Allow names them."), request, error.headers)
     if error.status_code == 404:
         return respond(NotFound("There is no such route: see /docs for those there are."), request, error.headers)
     return respond(InvalidRequest(str(error.detail)), request, error.headers)
 
 
-def _where(place: tuple[int | str, ...]) -> str:
-    """The field's path; not whether it came in the body or the query, nor which of several shapes it was held against."""
-    path = ".".join(str(part) for part in place[1:] if not str(part).startswith("<"))
-    return path if len(path) <= 100 else path[:100] + "..."
+def _where(place: tuple[int | str, ...], body: Any) -> str:
+    """The field's path; not whether it came in the body or the query, nor which of several shapes it was held against. A name that the
+    client chose is told by its place: known.#3 is the third field of `known`."""
+    path: list[str] = []
+    for part in place[1:]:
+        if str(part).startswith("<") or part == "[key]":
+            continue
+        ours = isinstance(part, int) or part in names_of_fields() or (place[0] != "body" and not path)
+        path.append(str(part) if ours else f"#{_position(body, part)}")
+        body = _inside(body, part)
+    return ".".join(path)
+
+
+def _position(body: Any, name: str | int) -> int | str:
+    """Which field of an object this is, from 1."""
+    return list(body).index(name) + 1 if isinstance(body, dict) and name in body else "?"
+
+
+def _inside(body: Any, part: str | int) -> Any:
+    try:
+        return body[part]
+    except (KeyError, IndexError, TypeError):
+        return body  # the name of a parameter, whose value this is
+
+
+@cache
+def names_of_fields() -> frozenset[str]:
+    """The names of all fields of all bodies: ours, and no secret."""
+    kinds = [Strict]
+    for kind in kinds:
+        kinds += kind.__subclasses__()
+    return frozenset(name for kind in kinds for name in kind.model_fields)
 
 
 def _what(fault: Mapping[str, Any]) -> str:

@@ -11,11 +11,11 @@ from fastapi.routing import APIRoute
 from pydantic import TypeAdapter, ValidationError
 
 from service.api.access import identify
-from service.config import Settings
+from service.config import BYTES_PER_SECOND, Settings
 from service.errors import InvalidRequest, RequestTimeout, TooLarge, UnsupportedMediaType
 from service.owners.keys import Role
+from service.store.threads import compute
 
-SILENCE = 60.0  # seconds that a client may pause within a body: what it holds is others' room
 IN_THREAD = 65_536  # bytes of a body from which parsing takes longer than the way to a thread
 
 
@@ -33,7 +33,7 @@ class ClientRoute(APIRoute):
             return None
         settings = request.app.state.settings
         if len(raw) > IN_THREAD:
-            return await asyncio.to_thread(parse, raw, settings, getattr(settings, self.longest))
+            return await compute(parse, raw, settings, getattr(settings, self.longest))
         return parse(raw, settings, getattr(settings, self.longest))
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
@@ -73,11 +73,12 @@ class StepRoute(ClientRoute):
             raw = await read_body(request, request.app.state.settings.max_body)
             if raw:
                 check_json_type(request)
+            sent = await self.parsed(request, raw)
             try:
-                body = shape.validate_python(await self.parsed(request, raw))
+                body = shape.validate_python(sent)
             except ValidationError as error:
                 faults = [{**fault, "loc": ("body", *fault["loc"])} for fault in error.errors(include_url=False, include_input=False)]
-                raise RequestValidationError(faults) from None
+                raise RequestValidationError(faults, body=sent) from None
             reply: Response = await self.endpoint(request.path_params["id"], body, caller, request.app.state.steps)
             return reply
 
@@ -114,19 +115,26 @@ async def read_body(request: Request, limit: int) -> bytes:
 
 
 async def stream_body(request: Request, limit: int) -> AsyncIterator[bytes]:
-    """A body as it arrives; TooLarge as soon as it is known to be longer than `limit`."""
+    """A body as it arrives; TooLarge as soon as it is known to be longer than `limit`, RequestTimeout when it comes too slowly.
+
+    A client has `body_timeout` seconds of our waiting, and earns more of them by what it sends. What is done with the body takes none.
+    """
     announced, size = request.headers.get("content-length", ""), 0
     if announced.isdecimal() and int(announced) > limit:
         raise _too_large(limit)
+    patience = most = request.app.state.settings.body_timeout
+    clock = asyncio.get_running_loop().time
     parts = aiter(request.stream())
     while True:
+        asked = clock()
         try:
-            async with asyncio.timeout(SILENCE):
+            async with asyncio.timeout(patience):
                 part = await anext(parts)
         except StopAsyncIteration:
             return
         except TimeoutError:
-            raise RequestTimeout(f"No more of the body came for {SILENCE:.0f} seconds: send the request again.") from None
+            raise _too_slow(most) from None
+        patience = min(most, patience - (clock() - asked) + len(part) / BYTES_PER_SECOND)
         size += len(part)
         if size > limit:
             raise _too_large(limit)
@@ -181,6 +189,12 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) < len(pairs):
         raise InvalidRequest("An object has the same name twice.")
     return found
+
+
+def _too_slow(seconds: float) -> RequestTimeout:
+    return RequestTimeout(
+        f"The body stopped for {seconds:g} seconds, or came at less than {BYTES_PER_SECOND:,} bytes a second: send it again."
+    )
 
 
 def _too_large(limit: int) -> TooLarge:

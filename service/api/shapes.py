@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, model_validator
 
-from models.costs import DEAREST, MOST, is_text, millionths
+from models.costs import DEAREST, LONGEST_NAME, LONGEST_TEXT, MOST, is_text, millionths
 from models.schema import Value
 from service.registry.versions import REFERENCE, REFERENCE_WORDS
 from service.sessions.state import Given
@@ -56,8 +56,8 @@ RAW = {"anyOf": [{"type": "number"}, {"type": "string"}, {"type": "boolean"}]}
 Money = Annotated[float, Field(ge=0, le=MOST), AfterValidator(_exact)]
 Cost = Annotated[float, Field(strict=True, ge=0, le=DEAREST, allow_inf_nan=False), AfterValidator(_exact)]
 Text = Annotated[str, AfterValidator(_text)]
-Words = Annotated[Text, Field(min_length=1, max_length=1000)]
-FeatureName = Annotated[str, Field(min_length=1, max_length=1000), AfterValidator(_text)]
+Words = Annotated[Text, Field(min_length=1, max_length=LONGEST_TEXT)]
+FeatureName = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME), AfterValidator(_text)]  # also of a group or a class
 Reference = Annotated[str, Field(max_length=140, examples=["heart", "heart@live", "heart:3"]), AfterValidator(_reference)]
 Raw = Annotated[Any, BeforeValidator(_raw), Field(json_schema_extra=RAW)]
 RawOrNull = Annotated[Any, BeforeValidator(_raw), Field(json_schema_extra={"anyOf": [*RAW["anyOf"], {"type": "null"}]})]
@@ -105,7 +105,7 @@ class PriceBody(Strict):
     model_config = example({"cost": 7.27, "group": "blood", "cost_in_group": 5.17, "delayed": True})
 
     cost: Cost
-    group: Words | None = None
+    group: FeatureName | None = None
     cost_in_group: Cost | None = Field(None, description="the cost once another feature of the group is bought")
     delayed: bool = False
     unit: Words | None = None

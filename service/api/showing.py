@@ -27,7 +27,7 @@ def shown_session(seen: Seen) -> dict[str, Any]:
     session, version, standing = seen.session, seen.version, seen.standing
     return {
         "id": str(session.id),
-        "model": shown_model(version),
+        "model": {"name": session.name, "version": session.number},
         "status": session.status,
         "revision": session.revision,
         "reference": session.reference,
@@ -46,8 +46,8 @@ def shown_model(version: Version) -> dict[str, Any]:
     return {"name": version.name, "version": version.number}
 
 
-def shown_question(version: Version, standing: Standing | None) -> dict[str, Any] | None:
-    if standing is None or not isinstance(standing.decision, Ask):
+def shown_question(version: Version | None, standing: Standing | None) -> dict[str, Any] | None:
+    if version is None or standing is None or not isinstance(standing.decision, Ask):
         return None
     ask = standing.decision
     return {"feature": ask.feature, "cost": ask.cost, **version.questions[ask.feature], "why": ask.why}

@@ -1,7 +1,10 @@
 """Sessions from Python: driven from beginning to end, or step by step; and decisions of which nothing is kept."""
 
+import json
+import math
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from enum import Enum
 from typing import Any
 
@@ -32,8 +35,9 @@ class Sessions(Wire):
     def run(self, model: str, acquire: Acquire, *, collect: Collect | None = None, **opening: Any) -> Json:
         """Open a session (`opening` is what `open` takes) and go on until it is over; gives the session.
 
-        `acquire` gets the question and gives a value, UNAVAILABLE (or None) or PENDING. When all that is wanted is pending, `collect` gets
-        the names of what is and gives those that came, or None to wait no longer: then the session comes back as it stands, for `resume`.
+        `acquire` gets the question and gives a value, UNAVAILABLE (or None) or PENDING; text that was typed becomes a number where the
+        question is numeric. When all that is wanted is pending, `collect` gets the names of what is and gives those that came, or None to
+        wait no longer: then the session comes back as it stands, for `resume`.
         A program that names its own `idempotency_key` may crash and run again: it goes on where it was.
         """
         session = self.open(model, **opening)
@@ -149,7 +153,28 @@ def _item(feature: str, value: Value) -> Json:
 def _gathered(session: Json, acquire: Acquire, collect: Collect | None) -> dict[str, Value] | None:
     """What is to be brought next; None where nobody waits for what is pending."""
     if asked := session["ask"]:
-        return {asked["feature"]: acquire(asked)}
+        return {asked["feature"]: as_asked(asked, acquire(asked))}
     pending = [answer["feature"] for answer in session["answers"] if answer.get("status") == "pending"]
     came = collect(pending) if collect else None
     return None if came is None else {name: value for name, value in came.items() if value is not PENDING}
+
+
+def as_asked(question: Json, value: Value) -> Value:
+    """Typed text as the question wants it; what does not fit is left to the server, which says what it expects.
+
+    >>> as_asked({"kind": "numeric", "categories": None}, " 63 ")
+    63.0
+    >>> as_asked({"kind": "categorical", "categories": [1, 2, "none"]}, "2")
+    2
+    """
+    if not isinstance(value, str):
+        return value
+    text = value.strip()
+    if question["kind"] == "numeric":
+        with suppress(ValueError):
+            return float(text) if math.isfinite(float(text)) else value
+        return value
+    for category in question["categories"] or ():
+        if text == category or (not isinstance(category, str) and text == json.dumps(category)):
+            return category  # type: ignore[no-any-return]
+    return value

@@ -2,7 +2,7 @@
 
 import json
 import uuid
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from typing import Any
 
@@ -28,18 +28,33 @@ class Training(Wire):
 
     # Data sets
 
-    def push_dataset(self, name: str, table: Table, costs: Costs | None = None) -> Json:
+    def push_dataset(
+        self,
+        name: str,
+        table: Table,
+        costs: Costs | None = None,
+        *,
+        drop: Sequence[str] = (),
+        numeric: Sequence[str] = (),
+        missing: Sequence[str] = (),
+    ) -> Json:
         """Store a table: CSV with a header line, gzipped CSV or Parquet, by its path, as bytes or as an open file, sent as it is read.
 
-        The same table under the same name again is left as it is; so a lost reply is no harm. A long price list is set after the table.
+        `drop` names columns to leave out, `numeric` columns of numbers whose other cells are missing, `missing` cells that mean missing.
+        The reply's `warnings` say what is remarkable. The same table under the same name again is left as it is; so a lost reply is no
+        harm. A long price list is set after the table.
         """
+        if costs is not None:
+            left_out = {part.strip() for text in _listed(drop) for part in (text, *text.split(","))}
+            costs = {feature: price for feature, price in costs.items() if feature not in left_out}
         prices = None if costs is None else json.dumps(costs, allow_nan=False, default=plain)
         fits = prices is None or len(prices) <= IN_ADDRESS
+        choices = {"drop": _listed(drop), "numeric": _listed(numeric), "missing": _listed(missing)}
         with opened(table) as upload:
             stored = self._json(
                 "POST",
                 DATASETS,
-                params=given(name=name, costs=prices if fits else None),
+                params=given(name=name, costs=prices if fits else None) | choices,
                 content=upload,
                 headers=upload.headers,
                 timeout=httpx.Timeout(self._http.timeout.connect, write=STALLED, read=STORING),
@@ -168,6 +183,11 @@ class Training(Wire):
             raise Unreachable(f"{self.url} did not answer: {lost or type(lost).__name__}", sent=waiting.answered) from lost
         else:
             raise lost
+
+
+def _listed(names: Sequence[str]) -> list[str]:
+    """Several names; or one, as it is."""
+    return [names] if isinstance(names, str) else list(names)
 
 
 class StopListening(Exception):  # noqa: N818 - no error: the job is over and all of it was told

@@ -6,11 +6,14 @@ from datetime import datetime
 from typing import Any, Literal
 from uuid import UUID
 
-from service.errors import Conflict, InvalidRequest, KeyNotFound
+from sqlalchemy import Connection
+
+from service.errors import Conflict, InvalidRequest, KeyNotFound, Unauthorized
 from service.keyform import digest, new_key
 from service.registry.versions import NAME
 from service.store import audit, keys
 from service.store.audit import Actor
+from service.store.clock import clock
 from service.store.db import Database
 from service.store.ids import new_id
 from service.store.tables import iso, now
@@ -27,10 +30,6 @@ class Key:
     id: UUID
     owner: str
     role: Role
-    expires_at: datetime | None
-
-    def expired(self) -> bool:
-        return self.expires_at is not None and self.expires_at <= now()
 
 
 def create(database: Database, actor: Actor, owner: str, role: Role, expires_at: datetime | None = None) -> dict[str, Any]:
@@ -39,12 +38,13 @@ def create(database: Database, actor: Actor, owner: str, role: Role, expires_at:
         raise InvalidRequest("owner: expected 1 to 64 lower case letters, digits, dots, dashes and underscores", pattern=NAME)
     if role not in ROLES:
         raise InvalidRequest(f"role: expected {' or '.join(ROLES)}")
-    if expires_at is not None and expires_at <= now():
-        raise InvalidRequest("expires_at: expected a time to come")
     key, id = new_key(), new_id()
     row = {"id": id, "sha256": digest(key), "owner": owner, "role": role, "created_at": now(), "expires_at": expires_at}
 
-    def insert(db: Any) -> None:
+    def insert(db: Connection) -> None:
+        _begin(db, actor)
+        if expires_at is not None and expires_at <= clock(db):
+            raise InvalidRequest("expires_at: expected a time to come")
         if role != "admin" and actor.key_id is None and not keys.any_admin(db):
             raise Conflict("The first key must be an admin key: with a client key alone nobody could make or revoke another.")
         keys.insert_key(db, row)
@@ -57,7 +57,8 @@ def create(database: Database, actor: Actor, owner: str, role: Role, expires_at:
 def revoke(database: Database, actor: Actor, id: UUID) -> None:
     """Let a key count no more, from at most five seconds on. Revoking it twice is no error."""
 
-    def end(db: Any) -> None:
+    def end(db: Connection) -> None:
+        _begin(db, actor)
         if not keys.revoke_key(db, id):
             raise KeyNotFound("There is no key with this id: GET /v1/admin/keys lists them.")
         if actor.key_id not in (None, SETTINGS) and not keys.any_admin(db):
@@ -65,6 +66,13 @@ def revoke(database: Database, actor: Actor, id: UUID) -> None:
         audit.record(db, actor, "key.revoke", str(id), {})
 
     database.write(end)
+
+
+def _begin(db: Connection, actor: Actor) -> None:
+    """Lock what the rules about keys read. Whoever came in without a key, while there was none, has no say once there is one."""
+    keys.lock(db)
+    if actor.visitor and keys.any_key(db):
+        raise Unauthorized("Somebody made the first key a moment ago. Send yours: Authorization: Bearer frgl_...")
 
 
 def listed(database: Database, after: UUID | None, limit: int) -> list[dict[str, Any]]:

@@ -7,6 +7,7 @@ from functools import partial
 from service.keyform import digest, well_formed
 from service.owners.keys import SETTINGS, Key
 from service.store import keys
+from service.store.clock import clock
 from service.store.db import Database
 from service.store.threads import KEYS, PATIENCE, within
 
@@ -29,15 +30,15 @@ class Keys:
             return None
         hashed = digest(key)
         if hashed == self._given:
-            return Key(SETTINGS, "admin", "admin", None)
+            return Key(SETTINGS, "admin", "admin")
         until, found = self._known.get(hashed, (0.0, None))
         if time.monotonic() >= until:
-            found = await within(PATIENCE, KEYS, partial(self._read, hashed))
-            self._known[hashed] = (time.monotonic() + REMEMBERED, found)
+            found, left = await within(PATIENCE, KEYS, partial(self._read, hashed))
+            self._known[hashed] = (time.monotonic() + left, found)
             self._known.move_to_end(hashed)
             while len(self._known) > MOST:
                 self._known.popitem(last=False)
-        return None if found is None or found.expired() else found
+        return found
 
     async def any(self) -> bool:
         """Whether there is any key: without one, loopback is open."""
@@ -54,6 +55,8 @@ class Keys:
         self._known.clear()
         self._any = (0.0, False)
 
-    def _read(self, hashed: str) -> Key | None:
-        row = self.database.read(lambda db: keys.by_hash(db, hashed))
-        return None if row is None else Key(row.id, row.owner, row.role, row.expires_at)
+    def _read(self, hashed: str) -> tuple[Key | None, float]:
+        """The key, and how many seconds that can be remembered: no longer than it lasts, by the database's clock."""
+        row, at = self.database.read(lambda db: (keys.by_hash(db, hashed), clock(db)))
+        left = REMEMBERED if row is None or row.expires_at is None else (row.expires_at - at).total_seconds()
+        return (None, REMEMBERED) if row is None or left <= 0 else (Key(row.id, row.owner, row.role), min(left, REMEMBERED))

@@ -7,7 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from models.kernels import parsing
-from models.kernels.parsing import CODED, HARD, NUMBER, WORD
+from models.kernels.parsing import CODED, HARD, NUMBER, SKIPPED, WORD
+from service.reading.blanks import NOTHING, Blanked, blank_out
+from service.reading.choices import Plan
 from service.reading.columns import smallest
 
 NOT_TEXT, NUL = 100, 101  # troubles beside the kernel's
@@ -66,10 +68,10 @@ class Texts:
 @dataclass(frozen=True)
 class Block:
     """What a block holds. Per column and over its plain numbers: how many cells are empty, their range, whether all are whole numbers,
-    whether 32 bits hold each; and how many are words."""
+    whether 32 bits hold each; and how many are words. What is left out has no piece."""
 
     rows: int
-    pieces: list[Piece]
+    pieces: list[Piece | None]
     texts: Texts
     words: NDArray[np.int64]
     empty: NDArray[np.int64]
@@ -77,6 +79,7 @@ class Block:
     high: NDArray[np.float64]
     whole: NDArray[np.bool_]
     single: NDArray[np.bool_]
+    blanked: Blanked
 
 
 class Scratch:
@@ -93,7 +96,7 @@ class Scratch:
         return self._values[:size].reshape(columns, rows), self._forms[:size].reshape(columns, rows)
 
 
-def read_block(data: bytes, keep: NDArray[np.uint8], longest: int, scratch: Scratch) -> Block | Trouble:
+def read_block(data: bytes, keep: NDArray[np.uint8], longest: int, scratch: Scratch, plan: Plan) -> Block | Trouble:
     """The columns of rows that end with a line feed; `keep` and `longest` as the kernel takes them."""
     place = _not_text(data)
     if place >= 0:
@@ -105,6 +108,7 @@ def read_block(data: bytes, keep: NDArray[np.uint8], longest: int, scratch: Scra
     if trouble is not None:
         return trouble
     texts = _texts(data, entries, numbers)
+    blanked = blank_out(values[:, :rows], forms[:, :rows], texts, plan) if plan.missing or plan.numeric.any() else NOTHING
     counts = np.empty((columns, 6), np.int64)
     low, high = np.empty(columns), np.empty(columns)
     whole, single = np.empty(columns, np.bool_), np.empty(columns, np.bool_)
@@ -113,8 +117,8 @@ def read_block(data: bytes, keep: NDArray[np.uint8], longest: int, scratch: Scra
         smallest(low[c], high[c]) if whole[c] and not counts[c, 0] else np.dtype("f4") if single[c] else np.dtype("f8")
         for c in range(columns)
     ]
-    pieces = [_piece(values[c, :rows], forms[c, :rows], counts[c], kinds[c], texts) for c in range(columns)]
-    return Block(rows, pieces, texts, counts[:, 2].copy(), counts[:, 0].copy(), low, high, whole, single)
+    pieces = [None if keep[c] == SKIPPED else _piece(values[c, :rows], forms[c, :rows], counts[c], kinds[c], texts) for c in range(columns)]
+    return Block(rows, pieces, texts, counts[:, 2].copy(), counts[:, 0].copy(), low, high, whole, single, blanked)
 
 
 def _not_text(data: bytes) -> int:

@@ -7,10 +7,12 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from models.costs import LONGEST_NAME
 from models.schema import CATEGORICAL, NUMERIC
-from models.table import Coded
+from models.table import CLASSES, Coded, why_continuous
+from service.reading.choices import is_number
+from service.reading.remarks import Remark
 
-LONGEST_LABEL = 200  # characters; an array of labels is as wide as its longest
 WHOLE = tuple(np.dtype(kind) for kind in ("u1", "i1", "u2", "i2", "i4"))  # the smallest that fits is taken
 
 
@@ -80,9 +82,11 @@ class Column:
 
 @dataclass(frozen=True)
 class Columns:
-    """A table: its columns by name, in order."""
+    """A table: its columns by name, in order; and of its reading, `remarks` on what was made missing, and the names that were left out."""
 
     by_name: dict[str, Column]
+    remarks: tuple[Remark, ...] = ()
+    left_out: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, columns: Sequence[Column]) -> "Columns":
@@ -117,22 +121,39 @@ class Columns:
         return Columns({name: column.rows(which) for name, column in self.by_name.items()})
 
     def labels(self, name: str) -> NDArray[np.str_]:
-        """A column as labels: text, whole numbers without a point."""
+        """A column as labels: text, whole numbers without a point. ValueError where they are no classes."""
         column = self.only([name])[name]
         if column.missing:
             raise ValueError(f"{column.missing:,} rows have no {name!r}: every row needs a label")
         if column.kind == CATEGORICAL:
             words, index = list(column.categories), column.values
+            if why := why_amounts(words, len(column)):
+                raise ValueError(f"{name!r} cannot be the label: its values {why}. {CLASSES}")
         else:
             numbers, index = np.unique(column.values, return_inverse=True)
-            words = [str(int(number)) if number == int(number) else str(float(number)) for number in numbers]
-        if any(len(word) > LONGEST_LABEL for word in words):
-            raise ValueError(f"{name!r} has labels of more than {LONGEST_LABEL} characters: labels are the names of classes")
+            if why := why_continuous(len(numbers), len(column), bool((numbers == np.rint(numbers)).all())):
+                raise ValueError(f"{name!r} cannot be the label: its values {why}. {CLASSES}")
+            words = [str(int(number)) for number in numbers]
+        if any(len(word) > LONGEST_NAME for word in words):
+            raise ValueError(f"{name!r} has labels of more than {LONGEST_NAME} characters: labels are the names of classes")
         labels: NDArray[np.str_] = np.array(words, np.str_)[index]
         return labels
 
     def describe(self) -> list[dict[str, Any]]:
         return [column.describe() for column in self.by_name.values()]
+
+
+def why_amounts(words: Sequence[str], rows: int) -> str | None:
+    """What tells that words are a regression target with a few words among its numbers; None where they may be classes.
+
+    Examples
+    --------
+    >>> why_amounts([*map(str, range(300)), "unknown"], 900)
+    'are 300 different numbers in 900 rows, as a regression target has, and a few words'
+    """
+    numbers = sum(map(is_number, words))
+    why = why_continuous(numbers, rows, whole=True) if 2 * numbers > len(words) else None
+    return why and f"{why}, and a few words"
 
 
 def numbers_column(name: str, numbers: NDArray[np.float64]) -> Column:

@@ -8,9 +8,10 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 import numpy as np
 
-from models.costs import check_name
+from models.costs import LONGEST_NAME, check_name
 from models.kernels import parsing
 from service.reading.blocks import NOT_TEXT, NUL, Block, Scratch, Trouble, read_block
+from service.reading.choices import Choices, planned
 from service.reading.columns import Columns
 from service.reading.gathering import Gathered
 from service.reading.limits import Limits, Rejected, field_too_long, named, too_many_columns
@@ -19,7 +20,6 @@ BLOCK = 1024 * 1024  # bytes of text parsed at a time; its cells stay in the pro
 ROWS = 1024  # bytes per column that a block has at least: some hundred rows, or every piece of a column would be tiny
 THREADS = 2
 IN_FLIGHT = 3  # blocks that wait or are parsed: what is held beyond the columns
-LONGEST_NAME = 1_000  # characters
 LONGEST_HEADER = 3 * 1024 * 1024  # bytes of all names: packed, where some characters take four bytes, they are still within a header
 UTF8 = "save the table as UTF-8"
 
@@ -27,8 +27,9 @@ UTF8 = "save the table as UTF-8"
 class CsvReader:
     """Takes the bytes of a CSV file in pieces and gives its columns."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: Limits, choices: Choices | None = None) -> None:
         self._limits = limits
+        self._choices = choices or Choices()
         self._pending = bytearray()
         self._block = BLOCK
         self._scanned, self._state = 0, (0, 0, 0)  # bytes of pending that were scanned; where in a row, a cell and quotes they end
@@ -62,7 +63,7 @@ class CsvReader:
             raise Rejected("there are no rows below the first line, which names the columns: send some", row=2)
         gathered = self._gathered
         self.close()  # room, before blocks and columns stand beside each other
-        return Columns.of(gathered.columns())
+        return gathered.columns()
 
     def close(self) -> None:
         if self._threads is not None:
@@ -94,7 +95,8 @@ class CsvReader:
             line = bytes(memoryview(self._pending)[:found])
             del self._pending[:found]
             self._scanned, self._state = 0, (0, 0, 0)
-            self._gathered = Gathered(read_names(line, self._limits), self._limits)
+            names = read_names(line, self._limits)
+            self._gathered = Gathered(names, self._limits, planned(self._choices, names))
             self._block = max(BLOCK, ROWS * len(self._gathered.names))
         elif last and self._state[0] == 2:
             raise Rejected("the first line has a quote that is never closed: close it, or write it twice inside quotes", row=1)
@@ -154,7 +156,7 @@ class CsvReader:
         self._collect(IN_FLIGHT - 1)
         scratch = self._scratch.pop()
         keep = self._gathered.keep.copy()
-        self._flying.append((self._threads.submit(read_block, data, keep, self._limits.field, scratch), scratch))
+        self._flying.append((self._threads.submit(read_block, data, keep, self._limits.field, scratch, self._gathered.plan), scratch))
 
     def _collect(self, most: int) -> None:
         """Wait until at most so many blocks are in flight."""

@@ -7,14 +7,17 @@ than a column may have words: beyond that the column can only be numbers.
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from models.kernels.parsing import CODED, PLAIN, WORD, recode
+from models.kernels.parsing import CODED, PLAIN, SKIPPED, WORD, recode
+from service.reading.blanks import Tallied, check_numeric
 from service.reading.blocks import Block, Piece, resolved
-from service.reading.columns import Column, numbers_column, numeric_column, smallest, words_column
+from service.reading.choices import Plan
+from service.reading.columns import Column, Columns, numbers_column, numeric_column, smallest, words_column
 from service.reading.limits import Limits, Rejected, named, too_many_categories, too_many_rows
 from service.reading.tally import Tally
 
@@ -24,15 +27,18 @@ MOST_SPELLINGS = 10_000  # texts kept of a column's oddly written numbers
 class Gathered:
     """The columns of the blocks so far."""
 
-    def __init__(self, names: list[str], limits: Limits) -> None:
+    def __init__(self, names: list[str], limits: Limits, plan: Plan) -> None:
         self.names = names
         self.limits = limits
+        self.plan = plan
         self.rows = 0
-        self.keep = np.ones(len(names), np.uint8)  # what a block is told: whether texts of odd numbers are still wanted
+        # what a block is told: whether texts of odd numbers are still wanted, or nothing of the column is
+        self.keep = np.where(plan.taken, ~plan.numeric, SKIPPED).astype(np.uint8)
+        self._blanked = Tallied(names, plan)
         self._pieces: list[list[Piece]] = [[] for _ in names]
         self._tally = Tally(limits)
         self._holders: Counter[int] = Counter()  # how many pieces hold a block's texts, by the texts' id
-        self._words: list[dict[str, int] | None] = [None] * len(names)
+        self._words: list[dict[str, int] | None] = [{} if words else None for words in plan.words]
         self._odd = [np.empty(0, np.int64) for _ in names]  # hashes of the texts of odd numbers
         self._empty = np.zeros(len(names), np.int64)
         self._low, self._high = np.full(len(names), np.inf), np.full(len(names), -np.inf)
@@ -42,7 +48,10 @@ class Gathered:
         if self.rows + block.rows > self.limits.rows:
             raise too_many_rows(self.limits.rows)
         coded = set(np.unique(block.texts.columns).tolist())
+        self._blanked.add(block.blanked, self.rows)
         for c, piece in enumerate(block.pieces):
+            if piece is None:
+                continue
             if self._words[c] is not None or block.words[c]:
                 self._hold(c, self._as_words(c, piece, block))
                 continue
@@ -101,6 +110,7 @@ class Gathered:
         if self.keep[c]:
             return
         piece = block.pieces[c]
+        assert piece is not None
         assert piece.texts is not None
         codes = np.where(piece.forms == CODED, piece.values, 0).astype(np.int64)
         row = int(np.argmax((piece.forms == CODED) & (piece.texts.kinds[codes] == WORD))) + self.rows + 2
@@ -142,14 +152,16 @@ class Gathered:
             self._tally.add_word(self.names[c], text)
         return code
 
-    def columns(self) -> list[Column]:
-        """All of them, once the last block is in; each lets go of its pieces."""
+    def columns(self) -> Columns:
+        """All that are wanted, once the last block is in; each lets go of its pieces."""
         made = Tally(self.limits)  # counted anew: one large number makes all of its column wide
         columns = []
-        for c in range(len(self.names)):
+        for c in np.flatnonzero(self.plan.taken).tolist():
             columns.append(self._column(c))
             made.take(columns[-1].values.nbytes)
-        return columns
+        remarks = self._blanked.remarks()
+        check_numeric(columns, remarks)
+        return replace(Columns.of(columns), remarks=remarks, left_out=self.plan.left_out)
 
     def _column(self, c: int) -> Column:
         pieces, self._pieces[c] = self._pieces[c], []

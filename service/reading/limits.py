@@ -21,11 +21,20 @@ class Rejected(ValueError):  # noqa: N818 - its name says what happened
 
     `row` counts records, blank lines left out: the header is row 1, the first row of data is row 2. `column` is the column's name where it
     is known. `limit` is the limit that was passed; `too_large` says that bytes, rows, columns, a field
-    or memory passed theirs.
+    or memory passed theirs. `choice` is what is wrong where it is no fault of the table's but of how it was to be read, and `local` the
+    same sentence for whoever may see what was typed.
     """
 
     def __init__(
-        self, message: str, *, row: int | None = None, column: str | None = None, limit: int | None = None, too_large: bool = False
+        self,
+        message: str,
+        *,
+        row: int | None = None,
+        column: str | None = None,
+        limit: int | None = None,
+        too_large: bool = False,
+        choice: str | None = None,
+        local: str | None = None,
     ) -> None:
         super().__init__(message)
         self.message = message
@@ -33,6 +42,8 @@ class Rejected(ValueError):  # noqa: N818 - its name says what happened
         self.column = column
         self.limit = limit
         self.too_large = too_large
+        self.choice = choice
+        self.local = local
 
 
 def named(column: str) -> str:

@@ -1,6 +1,7 @@
-"""The process that reads one Parquet file and writes it packed: python -m service.reading.parquet_child SOURCE TARGET LIMITS.
+"""The process that reads one Parquet file and writes it packed: python -m service.reading.parquet_child SOURCE TARGET SAID ASKED.
 
-It ends with DONE and a packed table in TARGET, or with REFUSED and a refusal as JSON; any other end means that the file is to blame.
+It ends with DONE, a packed table in TARGET and what else is known of it as JSON in SAID, or with REFUSED and a refusal there; any other
+end means that the file is to blame.
 """
 
 import json
@@ -9,6 +10,7 @@ import resource
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +18,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from service.reading.blanks import Blanked, Tallied, check_numeric
+from service.reading.choices import Choices, Plan, is_number, planned
 from service.reading.columns import Column, Columns, numbers_column, words_column
 from service.reading.csvs import check_names
 from service.reading.limits import (
@@ -30,6 +34,7 @@ from service.reading.limits import (
 )
 from service.reading.packing import pack
 from service.reading.parquets import DAMAGED, DONE, REFUSED
+from service.reading.remarks import SHOWN
 from service.reading.tally import Tally
 
 BATCH = 65_536  # rows
@@ -39,18 +44,20 @@ SECONDS = 600  # of processor time
 
 
 def main() -> int:
-    source, target, limits = int(sys.argv[1]), int(sys.argv[2]), Limits(**json.loads(sys.argv[3]))
-    with os.fdopen(source, "rb") as file, os.fdopen(target, "wb") as out:
+    source, target, said = (int(number) for number in sys.argv[1:4])
+    asked = json.loads(sys.argv[4])
+    limits, choices = Limits(**asked["limits"]), Choices(**asked["choices"])
+    with os.fdopen(source, "rb") as file, os.fdopen(target, "wb") as out, os.fdopen(said, "w") as words:
         try:
-            _write(out, read_parquet(file, limits))
+            table = read_parquet(file, limits, choices)
+            _write(out, table)
+            json.dump({"remarks": [asdict(remark) for remark in table.remarks], "left_out": table.left_out}, words)
             return DONE
         except Rejected as error:
-            refusal = {name: getattr(error, name) for name in ("message", "row", "column", "limit", "too_large")}
+            refusal = {name: getattr(error, name) for name in ("message", "row", "column", "limit", "too_large", "choice", "local")}
         except Exception:  # whatever damage makes the library raise
             refusal = {"message": DAMAGED}
-        out.seek(0)
-        out.truncate()
-        out.write(json.dumps(refusal).encode())
+        json.dump(refusal, words)
         return REFUSED
 
 
@@ -61,19 +68,24 @@ def _write(out: Any, columns: Columns) -> None:
         raise Rejected(str(error)) from None
 
 
-def read_parquet(file: Any, limits: Limits) -> Columns:
+def read_parquet(file: Any, limits: Limits, choices: Choices | None = None) -> Columns:
     """The table in an open file, column by column."""
     pa.set_cpu_count(1)
     schema = pq.ParquetFile(file).schema_arrow
-    check_names([name.strip() for name in schema.names], limits)
-    for field in schema:
+    names = [name.strip() for name in schema.names]
+    check_names(names, limits)
+    plan = planned(choices or Choices(), names)
+    fields = [field for field, taken in zip(schema, plan.taken, strict=True) if taken]
+    for field in fields:
         _check_type(field)
-    words = [field.name for field in schema if _is_text(field.type)]
+    words = [field.name for field in fields if _is_text(field.type)]
     table = pq.ParquetFile(file, read_dictionary=words)  # a word that stands a million times is read once
-    _check_size(table.metadata, sum(EMPTY if pa.types.is_null(field.type) else 1 for field in schema), limits)
-    spent: Counter[str] = Counter()  # bytes by column
-    tally = Tally(limits)
-    return Columns.of([_tallied(_column(table, field, limits, spent), tally) for field in schema])
+    _check_size(table.metadata, sum(EMPTY if pa.types.is_null(field.type) else 1 for field in fields), limits)
+    tally, reading = Tally(limits), Reading(names, plan, limits)
+    columns = [_tallied(_column(table, schema.field(c), c, reading), tally) for c in np.flatnonzero(plan.taken).tolist()]
+    remarks = reading.blanked.remarks()
+    check_numeric(columns, remarks)
+    return replace(Columns.of(columns), remarks=remarks, left_out=plan.left_out)
 
 
 def _tallied(column: Column, tally: Tally) -> Column:
@@ -83,11 +95,67 @@ def _tallied(column: Column, tally: Tally) -> Column:
     return column
 
 
-def _column(table: Any, field: Any, limits: Limits, spent: Counter[str]) -> Column:
-    batches = _batches(table, field.name, limits, spent)
-    if _is_words(field.type):
-        return _words_column(field.name.strip(), (_words(batch, field.name.strip(), limits) for batch in batches), limits)
-    return _numbers_column(field.name.strip(), [_numbers(batch) for batch in batches])
+def _column(table: Any, field: Any, c: int, reading: "Reading") -> Column:
+    name, plan = field.name.strip(), reading.plan
+    batches = _batches(table, field.name, reading.limits, reading.spent)
+    if plan.words[c] and not _is_words(field.type):
+        batches, words = (_as_text(batch) for batch in batches), True
+    else:
+        words = _is_words(field.type) and not (plan.numeric[c] and pa.types.is_boolean(field.type))
+    if not words:
+        return _numbers_column(name, [reading.without_missing(_numbers(batch)) for batch in batches])
+    found = (_words(batch, name, reading.limits, many=bool(plan.numeric[c])) for batch in batches)
+    there = ((reading.words_without_missing(listed), places) for listed, places in found)
+    if plan.numeric[c]:
+        return _numbers_column(name, reading.as_numbers(c, there))
+    return _words_column(name, there, reading.limits)
+
+
+class Reading:
+    """What is asked for, and what was found while it was done."""
+
+    def __init__(self, names: list[str], plan: Plan, limits: Limits) -> None:
+        self.plan, self.limits = plan, limits
+        self.spent: Counter[str] = Counter()  # bytes by column
+        self.blanked = Tallied(names, plan)
+
+    def without_missing(self, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Numbers without those that mean missing."""
+        for number in self.plan.numbers:
+            same = numbers == number
+            if same.any():
+                numbers = np.where(same, np.nan, numbers)
+                self.blanked.add(Blanked(frozenset([number]), {}), 0)
+        return numbers
+
+    def words_without_missing(self, words: list[str | None]) -> list[str | None]:
+        kept: list[str | None] = []
+        for word in words:
+            means = word is not None and (float(word) if is_number(word) else word)
+            gone = means in self.plan.texts or means in self.plan.numbers
+            if gone:
+                self.blanked.add(Blanked(frozenset([means]), {}), 0)
+            kept.append(None if gone else word)
+        return kept
+
+    def as_numbers(self, c: int, batches: Iterable[tuple[list[str | None], NDArray[np.int32]]]) -> list[NDArray[np.float64]]:
+        """Words that are numbers; all others are strays."""
+        parts, rows = [], 0
+        for words, places in batches:
+            stray = np.array([*(word is not None and not is_number(word) for word in words), False])
+            number = np.array([*(float(word) if word is not None and is_number(word) else np.nan for word in words), np.nan])
+            found = np.flatnonzero(stray[places])
+            if len(found):
+                odd = [word for word, is_stray in zip(words, stray, strict=False) if is_stray and word is not None]
+                self.blanked.add(Blanked(frozenset(), {c: (len(found), found[:SHOWN].tolist(), odd)}), rows)
+            parts.append(number[places])
+            rows += len(places)
+        return parts
+
+
+def _as_text(batch: Any) -> Any:
+    """Numbers as words: 1 for a whole number, 1.0 for a float."""
+    return pa.array([None if value is None or value != value else str(value) for value in batch.to_pylist()], pa.string())
 
 
 def _check_type(field: Any) -> None:
@@ -170,15 +238,15 @@ def _numbers_column(name: str, batches: list[NDArray[np.float64]]) -> Column:
     return numbers_column(name, numbers)
 
 
-def _words(batch: Any, name: str, limits: Limits) -> tuple[list[str | None], NDArray[np.int32]]:
-    """The words of a batch, stripped, None for nothing; and the code of each row."""
+def _words(batch: Any, name: str, limits: Limits, many: bool = False) -> tuple[list[str | None], NDArray[np.int32]]:
+    """The words of a batch, stripped, None for nothing; and the code of each row. As `many` as there are, if they will not be words."""
     if pa.types.is_boolean(batch.type):
         return ["false", "true"], np.asarray(batch.cast(pa.int8()).fill_null(-1).to_numpy(zero_copy_only=False), np.int32)
     if not pa.types.is_dictionary(batch.type):
         batch = batch.dictionary_encode()
     codes = np.asarray(batch.indices.fill_null(-1).to_numpy(zero_copy_only=False), np.int64)
     used = np.unique(codes[codes >= 0])
-    if len(used) > limits.categories:
+    if len(used) > limits.categories and not many:
         raise too_many_categories(name, limits.categories)
     words = [(word and word.strip()) or None for word in batch.dictionary.take(pa.array(used)).to_pylist()]
     if any(word is not None and len(word.encode()) > limits.field for word in words):

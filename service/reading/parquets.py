@@ -10,12 +10,15 @@ import mmap
 import subprocess
 import sys
 import tempfile
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from typing import Any
 
 from service.reading.children import PACKAGES, child_environment
+from service.reading.choices import Choices
 from service.reading.columns import Columns
 from service.reading.limits import Limits, Rejected
 from service.reading.packing import unpack
+from service.reading.remarks import Remark
 
 DONE, REFUSED = 0, 3  # how the process ends when it ends well
 DAMAGED = "the Parquet file is damaged, or larger than it says: write it again, or send CSV"
@@ -25,8 +28,9 @@ SECONDS = 300  # until it is ended, whatever it does
 class ParquetReader:
     """Takes the bytes of a Parquet file in pieces and gives its columns."""
 
-    def __init__(self, limits: Limits, folder: str | None = None) -> None:
+    def __init__(self, limits: Limits, folder: str | None = None, choices: Choices | None = None) -> None:
         self._limits = limits
+        self._choices = choices or Choices()
         self._folder = folder
         self._file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115 - closed by close()
 
@@ -35,27 +39,34 @@ class ParquetReader:
 
     def finish(self) -> Columns:
         self._file.flush()
-        with tempfile.TemporaryFile(dir=self._folder) as out:
-            code = _read_apart(self._file.fileno(), out.fileno(), self._limits)
-            out.seek(0)
+        with tempfile.TemporaryFile(dir=self._folder) as out, tempfile.TemporaryFile(dir=self._folder) as said:
+            code = _read_apart((self._file.fileno(), out.fileno(), said.fileno()), self._limits, self._choices)
+            said.seek(0)
             if code == REFUSED:
-                raise Rejected(**json.load(out))
+                raise Rejected(**json.load(said))
             if code != DONE:
                 raise Rejected(DAMAGED)
-            return unpack(mmap.mmap(out.fileno(), 0, access=mmap.ACCESS_READ))
+            table = unpack(mmap.mmap(out.fileno(), 0, access=mmap.ACCESS_READ))
+            about = json.load(said)
+            return replace(table, remarks=tuple(_remark(each) for each in about["remarks"]), left_out=tuple(about["left_out"]))
 
     def close(self) -> None:
         self._file.close()
 
 
-def _read_apart(source: int, target: int, limits: Limits) -> int:
-    command = [sys.executable, "-m", "service.reading.parquet_child", str(source), str(target), json.dumps(asdict(limits))]
+def _remark(said: dict[str, Any]) -> Remark:
+    return Remark(**said | {"rows": tuple(said["rows"]), "values": tuple(said["values"])})
+
+
+def _read_apart(files: tuple[int, int, int], limits: Limits, choices: Choices) -> int:
+    asked = json.dumps({"limits": asdict(limits), "choices": asdict(choices)})
+    command = [sys.executable, "-m", "service.reading.parquet_child", *map(str, files), asked]
     # the system's own allocator: the library's reserves more address space than the limit leaves
     settings = {**child_environment(), "ARROW_DEFAULT_MEMORY_POOL": "system", "OMP_NUM_THREADS": "1"}
     try:
         done = subprocess.run(
             command,
-            pass_fds=(source, target),
+            pass_fds=files,
             env=settings,
             cwd=PACKAGES,
             stdin=subprocess.DEVNULL,

@@ -4,6 +4,7 @@ import os
 from typing import Protocol
 
 from service.reading import gzips
+from service.reading.choices import Choices
 from service.reading.columns import Columns
 from service.reading.csvs import CsvReader
 from service.reading.gzips import Gunzip
@@ -37,8 +38,9 @@ class Reader:
     ([63.0, None], ['female', 'male'])
     """
 
-    def __init__(self, limits: Limits | None = None, folder: str | None = None) -> None:
+    def __init__(self, limits: Limits | None = None, folder: str | None = None, choices: Choices | None = None) -> None:
         self._limits = limits or Limits()
+        self._choices = choices or Choices()
         self._folder = folder
         self._start = b""
         self._gunzip: Gunzip | None = None
@@ -104,16 +106,16 @@ class Reader:
         if start.startswith(ZIP):
             raise Rejected("a zip file or a spreadsheet: save the table as CSV, and send that, gzipped or not")
         if start.startswith(PARQUET):
-            return ParquetReader(self._limits, self._folder)
-        return CsvReader(self._limits)
+            return ParquetReader(self._limits, self._folder, self._choices)
+        return CsvReader(self._limits, self._choices)
 
 
-def read_file(path: str | os.PathLike[str], limits: Limits | None = None) -> Columns:
+def read_file(path: str | os.PathLike[str], limits: Limits | None = None, choices: Choices | None = None) -> Columns:
     """The table in a file, CSV, gzipped CSV or Parquet; ValueError with the path and what is wrong."""
-    with Reader(limits or LOCAL) as reader, open(path, "rb") as file:
+    with Reader(limits or LOCAL, choices=choices) as reader, open(path, "rb") as file:
         try:
             while part := file.read(PIECE):
                 reader.feed(part)
             return reader.finish()
         except Rejected as error:
-            raise ValueError(f"{path}: {error}") from None
+            raise ValueError(f"{path}: {error.local or error}") from None

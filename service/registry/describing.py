@@ -5,13 +5,15 @@ from typing import Any
 
 from models import Ensemble
 from service.errors import BadArchiveSent
+from service.registry.measures import check_metrics
 
 
 def describe(ensemble: Ensemble) -> dict[str, Any]:
-    """What a version says of itself: schema, costs, metrics, curve and settings."""
+    """What a version says of itself: schema, costs, metrics, curve and settings. BadArchiveSent where that is not what is documented."""
     labels = [str(label) for label in ensemble.classes]
     if len(set(labels)) < len(labels):
         raise BadArchiveSent("two classes are the same word once they are written as text: rename one of them")
+    check_metrics(ensemble.metrics)
     metrics = dict(ensemble.metrics)
     return {
         "learner": ensemble.learner,

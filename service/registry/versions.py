@@ -1,17 +1,14 @@
 """Publish, alias, retire, describe: what can be done with versions. Plain and synchronous."""
 
 import re
-from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 from uuid import UUID
 
 from sqlalchemy import Connection
-from sqlalchemy.exc import IntegrityError
 
-from models import Ensemble, dump, load
-from models.costs import shown
+from models import Ensemble, load
 from models.tensors import BadArchive
-from service.errors import BadArchiveSent, Busy, InvalidRequest, ModelNotFound
+from service.errors import BadArchiveSent, InvalidRequest, ModelNotFound
 from service.registry.describing import describe
 from service.store import archives, audit, versions
 from service.store.audit import Actor
@@ -21,8 +18,6 @@ from service.store.tables import iso
 NAME = r"[a-z0-9][a-z0-9._-]{0,63}"
 REFERENCE = re.compile(rf"(?P<name>{NAME})(?:@(?P<alias>{NAME})|:(?P<number>[1-9][0-9]{{0,8}}))?")
 REFERENCE_WORDS = "expected name, name@alias or name:version, in lower case letters, digits, dots, dashes and underscores"
-ATTEMPTS = 20
-T = TypeVar("T")
 
 
 def publish(database: Database, name: str, data: bytes, actor: Actor, alias: str | None = None) -> dict[str, Any]:
@@ -34,18 +29,8 @@ def publish(database: Database, name: str, data: bytes, actor: Actor, alias: str
         raise BadArchiveSent(f"{error}") from None
     about = describe(ensemble)
     archive_id = archives.stage(database, data)
-    number = numbered(database, name, lambda db: insert(db, name, archive_id, about, actor, alias))
+    number = database.write(lambda db: insert(db, name, archive_id, about, actor, alias))
     return version(database, name, number)
-
-
-def numbered(database: Database, name: str, work: Callable[[Connection], T]) -> T:
-    """Work that inserts a version of a name, done again where a twin took the number."""
-    for _ in range(ATTEMPTS):
-        try:
-            return database.write(work)
-        except IntegrityError:
-            continue
-    raise Busy(f"Too many versions of {name} are being published at once: try again.")
 
 
 def insert(db: Connection, name: str, archive_id: UUID, about: dict[str, Any], actor: Actor, alias: str | None) -> int:
@@ -57,17 +42,13 @@ def insert(db: Connection, name: str, archive_id: UUID, about: dict[str, Any], a
     return number
 
 
-def publish_ensemble(database: Database, name: str, ensemble: Ensemble, actor: Actor, alias: str | None = None) -> dict[str, Any]:
-    return publish(database, name, dump(ensemble), actor, alias)
-
-
 def set_alias(database: Database, name: str, alias: str, number: int, actor: Actor) -> None:
     find_name(name)
     check_name(alias)
 
     def move(db: Connection) -> None:
         if versions.archive_of(db, name, number) is None:
-            raise unknown(f"{name}:{number}")
+            raise unknown()
         versions.set_alias(db, name, alias, number)
         audit.record(db, actor, "alias.set", f"{name}@{alias}", {"version": number})
 
@@ -80,7 +61,7 @@ def drop_alias(database: Database, name: str, alias: str, actor: Actor) -> None:
 
     def drop(db: Connection) -> None:
         if not versions.drop_alias(db, name, alias):
-            raise unknown(f"{name}@{alias}")
+            raise unknown()
         audit.record(db, actor, "alias.drop", f"{name}@{alias}", {})
 
     database.write(drop)
@@ -92,7 +73,7 @@ def retire(database: Database, name: str, number: int, actor: Actor) -> dict[str
 
     def end(db: Connection) -> None:
         if not versions.retire(db, name, number):
-            raise unknown(f"{name}:{number}")
+            raise unknown()
         audit.record(db, actor, "version.retire", f"{name}:{number}", {})
 
     database.write(end)
@@ -114,7 +95,7 @@ def resolve(database: Database, reference: str) -> tuple[str, int]:
 
     found = database.read(find)
     if found is None:
-        raise unknown(reference)
+        raise unknown()
     return name, found
 
 
@@ -124,7 +105,7 @@ def read_ensemble(database: Database, name: str, number: int) -> Ensemble:
     def fetch(db: Connection) -> bytes:
         archive_id = versions.archive_of(db, name, number)
         if archive_id is None:
-            raise unknown(f"{name}:{number}")
+            raise unknown()
         return archives.fetch(db, archive_id)
 
     return load(database.read(fetch))
@@ -139,7 +120,7 @@ def version(database: Database, name: str, number: int) -> dict[str, Any]:
 
     row, aliases = database.read(find)
     if row is None:
-        raise unknown(f"{name}:{number}")
+        raise unknown()
     return {**_summary(row, aliases), **row.description}
 
 
@@ -148,7 +129,7 @@ def model(database: Database, name: str) -> dict[str, Any]:
     find_name(name)
     found = models_after(database, None, [name])
     if not found:
-        raise unknown(name)
+        raise unknown()
     return found[0]
 
 
@@ -177,11 +158,11 @@ def check_name(name: str, field: str = "name") -> None:
 def find_name(name: str) -> None:
     """What cannot be a name is not there, and not worth asking the database for."""
     if not re.fullmatch(NAME, name):
-        raise unknown(name)
+        raise unknown()
 
 
-def unknown(reference: str) -> ModelNotFound:
-    return ModelNotFound(f"There is no model {shown(reference)}: GET /v1/models lists what there is.")
+def unknown() -> ModelNotFound:
+    return ModelNotFound("There is no such model, alias or version: GET /v1/models lists what there is.")
 
 
 def _summary(row: Any, aliases: dict[str, int]) -> dict[str, Any]:

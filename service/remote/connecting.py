@@ -3,6 +3,8 @@
 import argparse
 import json
 import os
+import re
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
@@ -51,6 +53,13 @@ def as_command(detail: str) -> str:
     for call, command in AS_COMMANDS.items():
         detail = detail.replace(call, command)
     return detail
+
+
+def warn_of(sentences: Sequence[str]) -> None:
+    """What the server warned of, with the options to type."""
+    for text in sentences:
+        typed = re.sub(r"\bwith (drop|numeric)=", r"with --\1 ", text)
+        warnings.warn(typed.replace("what stands there as missing", "what stands there as --missing"), stacklevel=2)
 
 
 def said(options: argparse.Namespace, reply: Json, sentence: str) -> str:

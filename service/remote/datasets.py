@@ -4,7 +4,7 @@ import argparse
 
 from models.costs import CostModel
 from service.client import Json
-from service.remote.connecting import connected, listed, said, table
+from service.remote.connecting import connected, listed, said, table, warn_of
 from service.remote.connecting import when as at
 from service.training.pricing import from_model
 
@@ -14,7 +14,10 @@ FEW = 6  # categories that a line shows
 def push(options: argparse.Namespace) -> str:
     costs = prices(options.costs)
     with connected(options) as client:
-        stored = client.push_dataset(options.name, options.file, costs)
+        stored = client.push_dataset(
+            options.name, options.file, costs, drop=options.drop or (), numeric=options.numeric or (), missing=options.missing or ()
+        )
+    warn_of(stored.get("warnings", []))
     size = f"{stored['rows']:,} rows of {len(stored['columns']):,} columns"
     return said(
         options, stored, f"stored {stored['name']}, {size}: train with frugal jobs submit --dataset {stored['name']} --label COLUMN"
@@ -32,6 +35,7 @@ def listing(options: argparse.Namespace) -> str:
 def show(options: argparse.Namespace) -> str:
     with connected(options) as client:
         found = client.dataset(options.name)
+    warn_of(found.get("warnings", []))
     heads = ("column", "kind", "missing", "distinct", "values", "cost", "in group", "group")
     return said(options, found, table([heads, *(_column_row(column) for column in found["columns"])]))
 
@@ -40,6 +44,7 @@ def price(options: argparse.Namespace) -> str:
     costs = prices(options.file) or {}
     with connected(options) as client:
         found = client.set_costs(options.name, costs)
+    warn_of(found.get("warnings", []))
     return said(options, found, f"{options.name} has these prices for the jobs that come; those that are submitted keep theirs")
 
 

@@ -3,12 +3,11 @@
 import argparse
 import json
 import sys
-import warnings
 from typing import Any
 
 from service.client import Client, Json
 from service.parameters import parse_value
-from service.remote.connecting import connected, listed, said, table, when
+from service.remote.connecting import connected, listed, said, table, warn_of, when
 from service.remote.datasets import prices
 from service.remote.watching import Watch
 from service.reporting import report
@@ -24,15 +23,17 @@ def submit(options: argparse.Namespace) -> str:
             params=params,
             budget=options.budget,
             costs=costs,
+            penalties=options.penalties,
             test_fraction=options.test_fraction,
             seed=options.seed,
             publish=options.publish,
             alias=options.alias,
         )
+        warn_of(job["warnings"])
         if not options.watch:
             return said(options, job, f"job {job['id']} is queued: see it with frugal jobs watch {job['id']}")
         print(f"frugal: job {job['id']}", file=sys.stderr)
-        return ended(options, watched(options, client, job["id"]))
+        return ended(options, watched(options, client, job["id"]), len(job["warnings"]))
 
 
 def listing(options: argparse.Namespace) -> str:
@@ -89,11 +90,10 @@ def watched(options: argparse.Namespace, client: Client, id: str) -> Json:
         raise
 
 
-def ended(options: argparse.Namespace, job: Json) -> str:
-    """What came of a job; ValueError where it is no model."""
+def ended(options: argparse.Namespace, job: Json, told: int = 0) -> str:
+    """What came of a job, with its warnings but for the first few that were told; ValueError where it is no model."""
     if job["status"] == "done":
-        for text in job["warnings"]:
-            warnings.warn(text, stacklevel=2)
+        warn_of(job["warnings"][told:])
         return said(options, job, f"{_report(job)}\n\npublished {_model(job)}")
     if options.json:
         print(json.dumps(job, indent=2))
@@ -114,6 +114,7 @@ def _about(job: Json) -> list[tuple[str, str]]:
         ("data set", job["dataset"]),
         ("label", job["label"]),
         ("learner", f"{job['learner']} {params}".rstrip()),
+        ("penalties", "" if job["penalties"] is None else json.dumps(job["penalties"])),
         ("budget", "" if job["budget"] is None else f"{job['budget']:,.2f}"),
         ("publishes", job["publish"]["name"] + (f" and moves {job['publish']['name']}@{alias}" if alias else "")),
         ("published", _model(job)),

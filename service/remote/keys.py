@@ -89,11 +89,12 @@ def opened_keys(options: argparse.Namespace) -> Iterator[Keys]:
 
 @contextmanager
 def _database_keys(url: str | None) -> Iterator[Keys]:
-    from service.config import from_environment  # SQLAlchemy takes half a second that a call to a server need not wait
+    from service.config import from_environment, tell_unknown  # SQLAlchemy takes half a second that a call to a server need not wait
     from service.store.lock import BusyFileError
     from service.store.migrating import prepared
 
     settings = from_environment(database=url)
+    tell_unknown()
     try:
         with prepared(settings) as database:
             yield DatabaseKeys(database)

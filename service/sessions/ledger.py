@@ -34,8 +34,14 @@ class IdempotencyKey:
 class Ledger(Protocol):
     """What steps need of a database."""
 
+    def now(self) -> datetime:
+        """What time it is by the database, as far as it was asked lately."""
+
     async def read(self, id: UUID, owner: str) -> Session | None:
         """The session as it is committed now."""
+
+    async def page(self, owner: str, before: UUID | None, limit: int, status: str | None) -> list[Session]:
+        """The owner's sessions, newest first, in one query."""
 
     async def open(self, session: Session, key: IdempotencyKey | None) -> bool:
         """Keep a new session; False where the key is taken."""
@@ -47,7 +53,7 @@ class Ledger(Protocol):
         """Write what a move changed; False where the session is no longer as it was before."""
 
     async def ping(self) -> None:
-        """Whether the database answers."""
+        """Whether the database answers, and what time it is there."""
 
     def connections(self) -> dict[str, int]:
         """How many connections there are, by state."""
@@ -76,7 +82,7 @@ def prediction_json(prediction: Prediction | None) -> str | None:
 
 
 def session_of(id: UUID, owner: str, row: Iterable[Any]) -> Session:
-    """A session from the columns that both databases' `read` selects, in its fields' order; the answers are one JSON array."""
+    """A session from the columns that both databases select, in its fields' order; the answers are one JSON array."""
     (name, number, status, revision, reference, seed, confidence, budget, spent, lines, said, created, updated, expires) = row
     return Session(
         id,

@@ -10,4 +10,4 @@ from service.store.db import PostgresDatabase, SqliteDatabase
 async def open_ledger(database: SqliteDatabase | PostgresDatabase, settings: Settings) -> Ledger:
     if isinstance(database, SqliteDatabase):
         return SqliteLedger(database)
-    return await PostgresLedger.connect(settings.database, settings.pool)
+    return await PostgresLedger.connect(settings.address, settings.pool, settings.max_queue)

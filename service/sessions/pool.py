@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Awaitable, Callable
 from typing import Any
+from urllib.parse import urlencode
 
 import asyncpg
 
+from service.address import Address
 from service.errors import Busy, DatabaseAway
 from service.store.db import PATIENCE
 
@@ -23,8 +26,9 @@ SLOWEST = 10  # seconds that a statement may take
 class Pool:
     """At most `size` connections. Those that break are replaced when they are next wanted."""
 
-    def __init__(self, url: str, size: int) -> None:
-        self.url, self.size = url, size
+    def __init__(self, address: Address, size: int, most: int = 512) -> None:
+        self.address, self.size = address, size
+        self.most, self.waiting = most, 0  # how many may wait for a connection, and do
         self.made = 0  # connections lent or idle
         self._idle: list[Any] = []
         self._waiting: deque[asyncio.Future[Any]] = deque()
@@ -33,17 +37,25 @@ class Pool:
     def idle(self) -> int:
         return len(self._idle)
 
-    async def fetchval(self, sql: str, *values: Any) -> Any:
+    async def fetchval(self, sql: str, *values: Any, first: bool = False) -> Any:
         """The first column of the first row, or None."""
-        row = await self.fetchrow(sql, *values)
+        row = await self.fetchrow(sql, *values, first=first)
         return None if row is None else row[0]
 
-    async def fetchrow(self, sql: str, *values: Any) -> Any:
-        """The first row, or None. UniqueViolationError is the caller's; a database that is away or fails is DatabaseAway."""
-        db = await self._take()
+    def fetchrow(self, sql: str, *values: Any, first: bool = False) -> Awaitable[Any]:
+        """The first row, or None. A rule of the tables that was broken is the caller's, as is a wrong statement: the same would happen
+        again. A database that is away or fails is DatabaseAway. `first`: before all others who wait."""
+        return self._run(asyncpg.Connection.fetchrow, sql, values, first)
+
+    def fetch(self, sql: str, *values: Any) -> Awaitable[list[Any]]:
+        """All rows, likewise."""
+        return self._run(asyncpg.Connection.fetch, sql, values)
+
+    async def _run(self, how: Callable[..., Awaitable[Any]], sql: str, values: tuple[Any, ...], first: bool = False) -> Any:
+        db = await self._take(first)
         try:
-            return await db.fetchrow(sql, *values)
-        except (asyncpg.UniqueViolationError, asyncpg.SyntaxOrAccessError, asyncpg.DataError):
+            return await how(db, sql, *values)
+        except (asyncpg.IntegrityConstraintViolationError, asyncpg.SyntaxOrAccessError, asyncpg.DataError):
             raise
         except AWAY as error:
             raise DatabaseAway() from error
@@ -58,7 +70,7 @@ class Pool:
                 db.terminate()
         self._idle.clear()
 
-    async def _take(self) -> Any:
+    async def _take(self, first: bool = False) -> Any:
         while self._idle:
             db = self._idle.pop()
             if not db.is_closed():
@@ -67,23 +79,28 @@ class Pool:
         if self.made < self.size:
             self.made += 1
             return await self._connect()
-        return await self._wait() or await self._connect()
+        if self.waiting >= self.most and not first:
+            raise Busy("Too many wait for a connection to the database. Nothing was recorded: send the same request again.")
+        return await self._wait(first) or await self._connect()
 
     async def _connect(self) -> Any:
         """A new connection, in a place that is counted already."""
         try:
-            settings = {"application_name": "frugal"}
-            return await asyncpg.connect(self.url, timeout=PATIENCE, command_timeout=SLOWEST, server_settings=settings)
+            return await asyncpg.connect(**_parts(self.address), timeout=PATIENCE, command_timeout=SLOWEST)
         except BaseException as error:
             self._gone()
             if isinstance(error, AWAY):
                 raise DatabaseAway() from error
             raise
 
-    async def _wait(self) -> Any:
+    async def _wait(self, first: bool) -> Any:
         """A connection that somebody gives back; None where one broke: its place is then ours, for a new one."""
         turn: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        self._waiting.append(turn)
+        if first:
+            self._waiting.appendleft(turn)
+        else:
+            self._waiting.append(turn)
+        self.waiting += 1
         timer = asyncio.get_running_loop().call_later(PATIENCE, _give_up, turn)
         try:
             return await turn
@@ -92,6 +109,7 @@ class Pool:
                 self._give(turn.result())  # what was handed to somebody who has left
             raise
         finally:
+            self.waiting -= 1
             timer.cancel()
 
     def _give(self, db: Any) -> None:
@@ -112,6 +130,18 @@ class Pool:
                 turn.set_result(db)
                 return True
         return False
+
+
+def _parts(address: Address) -> dict[str, Any]:
+    """An address as asyncpg takes it: in parts, but for what it knows from a URL only."""
+    return {
+        "dsn": "postgresql://?" + urlencode({"application_name": "frugal", **address.options}),
+        "host": list(address.hosts),
+        "port": address.port,
+        "user": address.user,
+        "password": address.secret(),
+        "database": address.name,
+    }
 
 
 def _give_up(turn: asyncio.Future[Any]) -> None:

@@ -7,16 +7,27 @@ from uuid import UUID
 
 import asyncpg
 
+from service.address import Address
+from service.sessions.clock import Clock, seconds
 from service.sessions.ledger import OPENING, IdempotencyKey, filled_lines, new_lines, prediction_json, session_of, value_json
 from service.sessions.pool import Pool
 from service.sessions.state import Session
+from service.store.clock import TOLD_BY_POSTGRESQL
 
-READ = """
-SELECT s.name, s.number, s.status, s.revision, s.reference, s.seed, s.confidence, s.budget, s.spent,
-       (SELECT json_agg(json_build_array(a.feature, a.status, a.value, a.cost, a.bought, a.source, a.at) ORDER BY a.position)
-        FROM answers a WHERE a.session_id = s.id),
-       s.prediction, s.created_at, s.updated_at, s.expires_at
-FROM sessions s WHERE s.id = $1 AND s.owner = $2
+COLUMNS = """
+s.name, s.number, s.status, s.revision, s.reference, s.seed, s.confidence, s.budget, s.spent,
+(SELECT json_agg(json_build_array(a.feature, a.status, a.value, a.cost, a.bought, a.source, a.at) ORDER BY a.position)
+ FROM answers a WHERE a.session_id = s.id),
+s.prediction, s.created_at, s.updated_at, s.expires_at
+"""
+
+READ = f"SELECT {COLUMNS} FROM sessions s WHERE s.id = $1 AND s.owner = $2"
+
+# The first page begins after the greatest id; a status that is not asked for is each session's own.
+PAGE = f"""
+SELECT s.id, {COLUMNS} FROM sessions s
+WHERE s.owner = $1 AND s.id < coalesce($2::uuid, 'ffffffff-ffff-ffff-ffff-ffffffffffff') AND s.status = coalesce($4::varchar, s.status)
+ORDER BY s.id DESC LIMIT $3
 """
 
 # The lines depend on the updated row `u`: where the guard holds nothing is updated, and nothing is filled or inserted either.
@@ -64,17 +75,21 @@ SELECT $1, g.feature, g.position, g.status, g.value, 0, false, 'known', $12
 FROM unnest($17::text[], $18::int[], $19::text[], $20::json[]) AS g(feature, position, status, value)
 """
 
+KEY_TAKEN = "pk_idempotency_keys"
+
 OPENED_WITH = "SELECT session_id, body_sha256 FROM idempotency_keys WHERE owner = $1 AND route = $2 AND key = $3"
 
 
 class PostgresLedger:
     def __init__(self, pool: Pool) -> None:
         self.pool = pool
+        self.clock = Clock()
+        self.now = self.clock.now
 
     @classmethod
-    async def connect(cls, url: str, size: int) -> PostgresLedger:
+    async def connect(cls, address: Address, size: int, max_queue: int) -> PostgresLedger:
         """A ledger whose database answers."""
-        ledger = cls(Pool(url, size))
+        ledger = cls(Pool(address, size, max_queue))
         await ledger.ping()
         return ledger
 
@@ -82,11 +97,17 @@ class PostgresLedger:
         row = await self.pool.fetchrow(READ, id, owner)
         return None if row is None else session_of(id, owner, row)
 
+    async def page(self, owner: str, before: UUID | None, limit: int, status: str | None) -> list[Session]:
+        rows = await self.pool.fetch(PAGE, owner, before, limit, status)
+        return [session_of(UUID(bytes=row[0].bytes), owner, row[1:]) for row in rows]
+
     async def open(self, session: Session, key: IdempotencyKey | None) -> bool:
         try:
             await self.pool.fetchrow(OPEN, *_opening(session, key))
             return True
-        except asyncpg.UniqueViolationError:  # after waiting for a twin in flight to commit
+        except asyncpg.UniqueViolationError as error:  # after waiting for a twin in flight to commit
+            if error.constraint_name != KEY_TAKEN:
+                raise
             return False
 
     async def opened_with(self, owner: str, key: str) -> tuple[UUID, str] | None:
@@ -117,7 +138,9 @@ class PostgresLedger:
         )
 
     async def ping(self) -> None:
-        await self.pool.fetchval("SELECT 1")
+        asked = seconds()
+        # before all who wait: a server under load is not a sick one
+        self.clock.hear(await self.pool.fetchval(TOLD_BY_POSTGRESQL, first=True), asked)
 
     def connections(self) -> dict[str, int]:
         return {"idle": self.pool.idle, "busy": self.pool.made - self.pool.idle}

@@ -3,23 +3,34 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from service.errors import DatabaseAway
+from service.sessions.clock import Clock, seconds
 from service.sessions.ledger import OPENING, IdempotencyKey, filled_lines, new_lines, prediction_json, session_of, value_json
 from service.sessions.state import Answer, Session
+from service.store.clock import TOLD_BY_SQLITE
 from service.store.db import PATIENCE, SqliteDatabase
 from service.store.tables import iso
+from service.store.threads import in_thread
 
-READ = """
-SELECT s.name, s.number, s.status, s.revision, s.reference, s.seed, s.confidence, s.budget, s.spent,
-       (SELECT json_group_array(json(line)) FROM (
-          SELECT json_array(a.feature, a.status, json(a.value), a.cost, a.bought, a.source, a.at) AS line
-          FROM answers a WHERE a.session_id = s.id ORDER BY a.position)),
-       s.prediction, s.created_at, s.updated_at, s.expires_at
-FROM sessions s WHERE s.id = ? AND s.owner = ?
+COLUMNS = """
+s.name, s.number, s.status, s.revision, s.reference, s.seed, s.confidence, s.budget, s.spent,
+(SELECT json_group_array(json(line)) FROM (
+   SELECT json_array(a.feature, a.status, json(a.value), a.cost, a.bought, a.source, a.at) AS line
+   FROM answers a WHERE a.session_id = s.id ORDER BY a.position)),
+s.prediction, s.created_at, s.updated_at, s.expires_at
+"""
+
+READ = f"SELECT {COLUMNS} FROM sessions s WHERE s.id = ? AND s.owner = ?"
+
+# The first page begins after the greatest id; a status that is not asked for is each session's own.
+PAGE = f"""
+SELECT s.id, {COLUMNS} FROM sessions s
+WHERE s.owner = ? AND s.id < coalesce(?, 'g') AND s.status = coalesce(?, s.status) ORDER BY s.id DESC LIMIT ?
 """
 
 APPEND = """
@@ -47,13 +58,21 @@ OPENED_WITH = "SELECT session_id, body_sha256 FROM idempotency_keys WHERE owner 
 
 class SqliteLedger:
     def __init__(self, database: SqliteDatabase) -> None:
-        self.writer = database.writer
+        self.database, self.writer, self.files = database, database.writer, database.files
         # Read on the event loop: one row by its key takes less than a hop to a thread and back, and readers of a WAL never wait.
         self.reader = database.reader()
+        self.clock = Clock()
+        self.now = self.clock.now
+        self._hear()
 
     async def read(self, id: UUID, owner: str) -> Session | None:
         row = self._fetch(READ, (id.hex, owner))
-        return None if row is None else session_of(id, owner, (*row[:11], *map(datetime.fromisoformat, row[11:])))
+        return None if row is None else _session(id, owner, row)
+
+    async def page(self, owner: str, before: UUID | None, limit: int, status: str | None) -> list[Session]:
+        values = (owner, before and before.hex, status, limit)
+        rows = await in_thread(self.database.read, lambda db: db.exec_driver_sql(PAGE, values).all())
+        return [_session(UUID(row[0]), owner, row[1:]) for row in rows]
 
     async def open(self, session: Session, key: IdempotencyKey | None) -> bool:
         return await self.writer.arun(lambda db: _open(db, session, key), PATIENCE)
@@ -66,7 +85,8 @@ class SqliteLedger:
         return await self.writer.arun(lambda db: _append(db, before, after), PATIENCE)
 
     async def ping(self) -> None:
-        self._fetch("SELECT 1", ())
+        self.files.check()
+        self._hear()
 
     def connections(self) -> dict[str, int]:
         return {"reading": 1, "writing": 1}
@@ -74,11 +94,19 @@ class SqliteLedger:
     async def close(self) -> None:
         self.reader.close()
 
+    def _hear(self) -> None:
+        asked = seconds()
+        self.clock.hear(datetime.fromisoformat(self._fetch(TOLD_BY_SQLITE, ())[0]), asked)
+
     def _fetch(self, sql: str, values: tuple[Any, ...]) -> Any:
         try:
             return self.reader.execute(sql, values).fetchone()
-        except sqlite3.OperationalError as error:
+        except sqlite3.DatabaseError as error:
             raise DatabaseAway() from error
+
+
+def _session(id: UUID, owner: str, row: Sequence[Any]) -> Session:
+    return session_of(id, owner, (*row[:11], *map(datetime.fromisoformat, row[11:])))
 
 
 def _open(db: sqlite3.Connection, session: Session, key: IdempotencyKey | None) -> bool:

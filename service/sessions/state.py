@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 from uuid import UUID
 
 from models import Ensemble, Standing, Stop, Wait, stand
-from models.costs import Basket, money, shown
+from models.costs import Basket, money
 from models.schema import Value, WrongValueError
 from service.errors import AnswerConflict, OverBudget, SessionClosed, WrongAnswer
 
@@ -85,9 +85,9 @@ class Session(NamedTuple):
 def known_answers(ensemble: Ensemble, known: Mapping[str, Value], now: datetime) -> tuple[Answer, ...]:
     """What a client knows when it opens a session: free, and opening no group. Features that no tree uses are left out."""
     answers = []
-    for name, value in known.items():
+    for number, (name, value) in enumerate(known.items(), 1):
         if name not in ensemble.schema.index:
-            raise _unknown(name, ensemble)
+            raise WrongAnswer(f"known.#{number}: {known_features(ensemble)}")
         if name in ensemble.used:
             checked = _checked(ensemble, name, value)
             answers.append(Answer(name, "value" if value is not None else "unavailable", checked, 0, False, "known", now))
@@ -100,7 +100,7 @@ def accept(session: Session, given: Sequence[Given], ensemble: Ensemble, now: da
     new = [item for item in given if not _same(stored.get(item.feature), item)]
     if not new:
         return None
-    values = [_usable(ensemble, item) for item in new]
+    values = [_usable(ensemble, item, given) for item in new]
     for item in new:
         if item.feature in stored and (stored[item.feature].status != "pending" or item.status == "pending"):
             raise _conflict(stored[item.feature])
@@ -178,9 +178,10 @@ def _equal(stored: Value, given: Value) -> bool:
         return False
 
 
-def _usable(ensemble: Ensemble, item: Given) -> Value:
+def _usable(ensemble: Ensemble, item: Given, given: Sequence[Given]) -> Value:
     if item.feature not in ensemble.schema.index:
-        raise _unknown(item.feature, ensemble)
+        place = f"answers.{given.index(item)}: " if len(given) > 1 else ""
+        raise WrongAnswer(place + known_features(ensemble))
     if item.feature not in ensemble.used:
         raise WrongAnswer(f"No tree of this version uses {item.feature!r}: there is no need to buy it.", feature=item.feature)
     return _checked(ensemble, item.feature, item.value) if item.status == "value" else None
@@ -194,9 +195,10 @@ def _checked(ensemble: Ensemble, name: str, value: Value) -> Value:
         raise WrongAnswer(f"{name!r}: expected {error.feature.expects()}.", feature=name) from None
 
 
-def _unknown(name: str, ensemble: Ensemble) -> WrongAnswer:
+def known_features(ensemble: Ensemble) -> str:
+    """What to say to a name that is none: those there are, and not the name, which may be anything."""
     names = ", ".join(map(repr, ensemble.schema.names[:20])) + (", ..." if len(ensemble.schema) > 20 else "")
-    return WrongAnswer(f"There is no feature {shown(name)}: this version knows {names}.")
+    return f"There is no feature of this name: this version knows {names}."
 
 
 def _conflict(stored: Answer) -> AnswerConflict:

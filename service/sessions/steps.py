@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
+from typing import Any, Literal
 from uuid import UUID
 
 from sqlalchemy import Connection
@@ -20,16 +22,14 @@ from service.sessions.room import Room
 from service.sessions.state import Given, Session, accept, decided, ended, known_answers, standing_of
 from service.store import audit
 from service.store import sessions as stored
-from service.store.archives import drop_abandoned
 from service.store.audit import Actor
 from service.store.db import Database
 from service.store.ids import new_id
-from service.store.tables import now
 from service.store.threads import in_thread
 
 ATTEMPTS = 20  # how often a step is judged again because another one came first
 RECENT = 1024  # sessions remembered as this process last wrote them
-AT_ONCE = 100  # sessions that a sweep looks at before it looks again
+AT_ONCE = 100  # sessions that a sweep looks at before it asks for more
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Seen:
     """A session as a client is shown it: with its version and where it stands; `replayed` where nothing was done."""
 
     session: Session
-    version: Version
+    version: Version | None  # nobody needs that of one that is over
     standing: Standing | None  # None once it is over
     replayed: bool = False
 
@@ -65,7 +65,7 @@ class Steps:
         self.database = database
         self.ttl = timedelta(seconds=ttl)
         self.retention = timedelta(seconds=retention)
-        self.failed: Callable[[Exception], None] = lambda error: None
+        self.failed: Callable[[Exception, str], None] = lambda error, version: None
         self._room = Room(database, most_open)
         self._recent: OrderedDict[UUID, Session] = OrderedDict()
 
@@ -77,8 +77,9 @@ class Steps:
                 return earlier
             version = await self.versions.find(opening.model)
             session, standing = decided(self._new(owner, opening, version), version.ensemble)
-            await self._room.take(owner)
-            if await self.ledger.open(session, key):
+            async with self._room.taken(owner):
+                kept = await self.ledger.open(session, key)
+            if kept:
                 counting.opened(session)
                 return self._kept(_seen(session, version, standing))
         raise _busy()
@@ -90,7 +91,7 @@ class Steps:
             if seen is not None:
                 break
             session, version = await self._current(owner, id)
-            accepted = accept(session, given, version.ensemble, now())
+            accepted = accept(session, given, version.ensemble, self.ledger.now())
             seen = _seen(session, version, replayed=True) if accepted is None else await self._append(session, accepted, version)
         if seen is None:
             raise _busy()
@@ -100,11 +101,11 @@ class Steps:
         """The same on the session as this process last wrote it, which saves reading it. The guard in `append` says whether it still is
         like that; whatever does not end in an append is judged again on what is committed."""
         session = self._recent.pop(id, None)
-        if session is None or session.owner != owner or session.due(now()):
+        if session is None or session.owner != owner or session.due(self.ledger.now()):
             return None
         version = await self.versions.get(session.name, session.number)
         try:
-            accepted = accept(session, given, version.ensemble, now())
+            accepted = accept(session, given, version.ensemble, self.ledger.now())
         except Problem:
             return None
         return None if accepted is None else await self._append(session, accepted, version)
@@ -129,20 +130,31 @@ class Steps:
 
     async def finish(self, owner: str, id: UUID) -> Seen:
         """Predict now from what is known."""
-        return await self._end(owner, id, lambda session, version: ended(session, version.ensemble, "stopped", now()))
+        return await self._end(owner, id, "stopped")
 
     async def read(self, owner: str, id: UUID) -> Seen:
-        session, version = await self._current(owner, id)
-        return _seen(session, version)
+        session = await self.ledger.read(id, owner)
+        if session is None:
+            raise SessionNotFound()
+        return await self._shown(session)
 
     async def page(self, owner: str, before: UUID | None, limit: int, status: str | None) -> tuple[list[Seen], UUID | None]:
         """The owner's own sessions, newest first, and the last of them if there are more."""
-        ids = await in_thread(self.database.read, lambda db: stored.ids_of(db, owner, before, limit + 1, status))
+        sessions = await self.ledger.page(owner, before, limit + 1, status)
         found = []
-        for id in ids[:limit]:
-            with suppress(SessionNotFound):  # deleted meanwhile
-                found.append(await self.read(owner, id))
-        return found, ids[limit - 1] if len(ids) > limit else None
+        for session in sessions[:limit]:
+            with suppress(SessionNotFound):  # it is due, and was deleted meanwhile
+                found.append(await self._shown(session))
+        return found, sessions[limit - 1].id if len(sessions) > limit else None
+
+    async def _shown(self, session: Session) -> Seen:
+        """A session that was just read, ended if its time is up. What is over needs no version, not even one that can be loaded."""
+        if session.due(self.ledger.now()):
+            return await self._end(session.owner, session.id, "expired")
+        if not session.running:
+            return Seen(session, None, None)
+        await asyncio.sleep(0)  # a page has many of these, and deciding takes its time: whoever else waits has a turn
+        return _seen(session, await self.versions.get(session.name, session.number))
 
     async def delete(self, actor: Actor, id: UUID) -> None:
         """Delete a session of the actor's own with all its answers."""
@@ -154,24 +166,36 @@ class Steps:
 
         await in_thread(self.database.write, drop)
 
-    async def sweep(self, limit: int) -> int:
-        """Finalise sessions whose time is up and forget what is past its time; says how many sessions that were."""
-        due = await in_thread(self.database.read, lambda db: stored.due(db, limit))
-        ended = 0
-        for id, owner in due:
-            try:
-                await self._current(owner, id)
-                ended += 1
-            except SessionNotFound:  # deleted meanwhile
-                pass
-            except Exception as error:  # one that cannot be ended, because its version is damaged, must not keep the others
-                self.failed(error)
+    async def sweep(self) -> None:
+        """Finalise sessions whose time is up and forget what is past its time."""
+        await self._expire_all()
         await in_thread(self.database.write, stored.drop_old_keys)
-        await in_thread(self.database.write, drop_abandoned)
-        past = 0
         if self.retention:
-            past = await in_thread(self.database.write, lambda db: stored.drop_past(db, self.retention, limit))
-        return max(ended, past)
+            while await in_thread(self.database.write, lambda db: stored.drop_past(db, self.retention, AT_ONCE)) == AT_ONCE:
+                pass
+
+    async def _expire_all(self) -> None:
+        """Every session whose time is up, once. Those that cannot be ended are left behind: they must not keep the others."""
+        last: Any = None
+        damaged: set[tuple[str, int]] = set()
+        while due := await in_thread(self.database.read, partial(stored.due, limit=AT_ONCE, after=last, without=damaged)):
+            for last in due:
+                if (last.name, last.number) not in damaged and not await self._expire(last):
+                    damaged.add((last.name, last.number))
+
+    async def _expire(self, due: Any) -> bool:
+        """False where its version cannot be loaded, so that no session on it can be ended."""
+        loaded = False
+        try:
+            await self.versions.get(due.name, due.number)
+            loaded = True
+            await self._end(due.owner, due.id, "expired")
+        except SessionNotFound:  # deleted meanwhile
+            pass
+        except Exception as error:
+            self.failed(error, f"{due.name}:{due.number}")
+            await self.ledger.ping()  # a database that is away ends the sweep; trouble with one session does not
+        return loaded
 
     async def _current(self, owner: str, id: UUID) -> tuple[Session, Version]:
         """The session as it is now: one whose time is up is finalised first."""
@@ -179,13 +203,13 @@ class Steps:
         if session is None:
             raise SessionNotFound()
         version = await self.versions.get(session.name, session.number)
-        if not session.due(now()):
+        if not session.due(self.ledger.now()):
             return session, version
-        seen = await self._end(owner, id, _expired)
+        seen = await self._end(owner, id, "expired")
         return seen.session, version
 
-    async def _end(self, owner: str, id: UUID, end: Callable[[Session, Version], Session]) -> Seen:
-        """End a session that is under way; one that is over stays as it is."""
+    async def _end(self, owner: str, id: UUID, reason: Literal["stopped", "expired"]) -> Seen:
+        """End a session that is under way, for this reason or because its time is up; one that is over stays as it is."""
         for _ in range(ATTEMPTS):
             session = await self.ledger.read(id, owner)
             if session is None:
@@ -193,7 +217,8 @@ class Steps:
             version = await self.versions.get(session.name, session.number)
             if not session.running:
                 return _seen(session, version, replayed=True)
-            after = _expired(session, version) if session.due(now()) else end(session, version)
+            at = self.ledger.now()
+            after = ended(session, version.ensemble, "expired" if session.due(at) else reason, at)
             if await self.ledger.append(session, after):
                 counting.ended(after)
                 return _seen(after, version)
@@ -215,7 +240,7 @@ class Steps:
         return _seen(first, version, standing, replayed=True)
 
     def _new(self, owner: str, opening: Opening, version: Version) -> Session:
-        at = now()
+        at = self.ledger.now()
         return Session(
             id=new_id(),
             owner=owner,
@@ -241,14 +266,9 @@ async def sweep_forever(steps: Steps, every: float, failed: Callable[[Exception]
     while True:
         await asyncio.sleep(every)
         try:
-            while await steps.sweep(AT_ONCE) == AT_ONCE:
-                pass
+            await steps.sweep()
         except Exception as error:
             failed(error)
-
-
-def _expired(session: Session, version: Version) -> Session:
-    return ended(session, version.ensemble, "expired", now())
 
 
 def _seen(session: Session, version: Version, standing: Standing | None = None, replayed: bool = False) -> Seen:

@@ -19,6 +19,11 @@ class Actor:
     key_id: UUID | None = None
     request_id: str | None = None
 
+    @property
+    def visitor(self) -> bool:
+        """Whether it came over HTTP without a key, as in open mode."""
+        return self.key_id is None and self.request_id is not None
+
 
 def record(db: Connection, actor: Actor, action: str, subject: str, details: Mapping[str, Any]) -> None:
     row = {"id": new_id(), "at": now(), "owner": actor.owner, "key_id": actor.key_id, "request_id": actor.request_id}

@@ -4,32 +4,28 @@ Leases end by the database's clock, so that workers on several machines agree.
 """
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, and_, func, insert, or_, select, update
+from sqlalchemy import Connection, and_, delete, exists, insert, or_, select, tuple_, update
 
+from service.store.clock import clock
+from service.store.inserting import insert_new
 from service.store.tables import idempotency_keys, job_events, jobs, now
 
 ROUTE = "POST /v1/admin/training-jobs"  # the route that an Idempotency-Key of a job belongs to
 ACTIVE = ("queued", "running")
 
 
-def clock(db: Connection) -> datetime:
-    """The database's own time; an SQLite file's is its one process's."""
-    return db.execute(select(func.clock_timestamp())).scalar_one() if db.dialect.name == "postgresql" else now()
-
-
 def insert_job(db: Connection, row: Mapping[str, Any]) -> None:
-    """IntegrityError where its data set is gone."""
     db.execute(insert(jobs).values(**row))
 
 
-def insert_key(db: Connection, owner: str, key: str, body_sha256: str, job_id: UUID) -> None:
-    """IntegrityError where the key is taken, after waiting for a twin in flight."""
-    row = {"owner": owner, "route": ROUTE, "key": key, "body_sha256": body_sha256, "job_id": job_id, "created_at": now()}
-    db.execute(insert(idempotency_keys).values(**row))
+def insert_key(db: Connection, owner: str, key: str, body_sha256: str, job_id: UUID) -> bool:
+    """False where the key is taken, after waiting for a twin in flight."""
+    row = {"owner": owner, "route": ROUTE, "key": key, "body_sha256": body_sha256, "job_id": job_id, "created_at": clock(db)}
+    return insert_new(db, idempotency_keys, row)
 
 
 def keyed(db: Connection, owner: str, key: str) -> Any:
@@ -40,6 +36,11 @@ def keyed(db: Connection, owner: str, key: str) -> Any:
 
 def one(db: Connection, id: UUID) -> Any:
     return db.execute(select(jobs).where(jobs.c.id == id)).one_or_none()
+
+
+def locked(db: Connection, id: UUID) -> Any:
+    """The same, and nobody changes it until this transaction ends."""
+    return db.execute(select(jobs).where(jobs.c.id == id).with_for_update()).one_or_none()
 
 
 def listed(db: Connection, before: UUID | None, limit: int, status: str | None) -> list[Any]:
@@ -73,10 +74,10 @@ def add_event(db: Connection, id: UUID, kind: str, data: Mapping[str, Any]) -> N
     db.execute(insert(job_events).values(job_id=id, number=number, at=now(), kind=kind, data=dict(data)))
 
 
-def news(db: Connection, id: UUID, number: int, limit: int) -> tuple[bool, list[Any]]:
-    """Whether the job is over, and its events after this number. Asked in this order: what is over has no more events to come."""
-    status = db.execute(select(jobs.c.status).where(jobs.c.id == id)).scalar()
-    return status not in ACTIVE, events_after(db, id, number, limit)
+def standings(db: Connection, ids: Sequence[UUID]) -> dict[UUID, tuple[bool, int]]:
+    """Of each job that there is, whether it is over and how many events it has: what is over has no more to come."""
+    query = select(jobs.c.id, jobs.c.status, jobs.c.events).where(jobs.c.id.in_(ids))
+    return {id: (status not in ACTIVE, events) for id, status, events in db.execute(query)}
 
 
 def events_after(db: Connection, id: UUID, number: int, limit: int) -> list[Any]:
@@ -86,4 +87,18 @@ def events_after(db: Connection, id: UUID, number: int, limit: int) -> list[Any]
 
 def lapse_all(db: Connection) -> None:
     """Every running job may be claimed again from now on."""
-    db.execute(update(jobs).where(jobs.c.status == "running").values(lease_until=now()))
+    db.execute(update(jobs).where(jobs.c.status == "running").values(lease_until=clock(db) - timedelta(seconds=1)))
+
+
+def drop_past(db: Connection, kept: timedelta, most: int) -> int:
+    """Delete events of jobs that ended that long ago, and then such jobs, at most so many rows; says how many.
+
+    A job stays as long as its Idempotency-Key, under which its submission may still be repeated.
+    """
+    keyed = exists().where(idempotency_keys.c.job_id == jobs.c.id)
+    past = select(jobs.c.id).where(jobs.c.finished_at <= clock(db) - kept, ~keyed)
+    event = (job_events.c.job_id, job_events.c.number)
+    events = select(*event).where(job_events.c.job_id.in_(past)).limit(most)
+    if dropped := db.execute(delete(job_events).where(tuple_(*event).in_(events))).rowcount:
+        return dropped
+    return db.execute(delete(jobs).where(jobs.c.id.in_(past.limit(most)))).rowcount

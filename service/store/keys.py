@@ -4,9 +4,17 @@ from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, exists, insert, or_, select, update
+from sqlalchemy import Connection, exists, insert, or_, select, text, update
 
+from service.store.clock import clock
 from service.store.tables import keys, now
+
+
+def lock(db: Connection) -> None:
+    """Nobody else changes keys before this transaction ends: a rule about all of them (the first, the last) must not be judged on keys
+    that are being revoked. Reading them goes on. SQLite has one writer anyway."""
+    if db.dialect.name == "postgresql":
+        db.execute(text("LOCK TABLE keys IN SHARE ROW EXCLUSIVE MODE"))
 
 
 def insert_key(db: Connection, row: Mapping[str, Any]) -> None:
@@ -25,7 +33,7 @@ def any_key(db: Connection) -> bool:
 
 def any_admin(db: Connection) -> bool:
     """Whether there is an admin key that counts now."""
-    lasting = or_(keys.c.expires_at.is_(None), keys.c.expires_at > now())
+    lasting = or_(keys.c.expires_at.is_(None), keys.c.expires_at > clock(db))
     return bool(db.execute(select(exists().where(keys.c.role == "admin", keys.c.revoked_at.is_(None), lasting))).scalar())
 
 

@@ -4,9 +4,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, delete, func, insert, select, update
+from sqlalchemy import Connection, delete, func, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
+from service.store.archives import point_to
+from service.store.inserting import insert_new
 from service.store.tables import aliases, archives, now, versions
 
 BRIEF = (
@@ -20,15 +22,14 @@ BRIEF = (
 
 
 def insert_version(db: Connection, name: str, archive_id: UUID, description: Mapping[str, Any]) -> int:
-    """The next number of this name; IntegrityError where a twin took it first."""
-    latest = db.execute(select(func.max(versions.c.number)).where(versions.c.name == name)).scalar()
-    number: int = (latest or 0) + 1
-    db.execute(
-        insert(versions).values(
-            name=name, number=number, archive_id=archive_id, description=dict(description), created_at=now(), retired_at=None
-        )
-    )
-    return number
+    """The next number of this name; where a twin takes it first, the one after that."""
+    point_to(db, archive_id)
+    row = {"name": name, "archive_id": archive_id, "description": dict(description), "created_at": now(), "retired_at": None}
+    while True:
+        latest = db.execute(select(func.max(versions.c.number)).where(versions.c.name == name)).scalar()
+        number: int = (latest or 0) + 1
+        if insert_new(db, versions, row | {"number": number}):
+            return number
 
 
 def archive_of(db: Connection, name: str, number: int) -> UUID | None:

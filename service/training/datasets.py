@@ -7,16 +7,16 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Connection
-from sqlalchemy.exc import IntegrityError
 
 from service.errors import DatasetExists, DatasetInUse, DatasetNotFound
-from service.reading import Column, Columns, pack
+from service.reading import Column, Columns, notice, pack
+from service.reading.remarks import Remark, told_anywhere
 from service.store import archives, audit, datasets
 from service.store.audit import Actor
 from service.store.db import Database
 from service.store.ids import new_id
 from service.store.tables import iso, now
-from service.training.pricing import Costs, checked_costs
+from service.training.pricing import Costs, checked_costs, unpriced_columns
 
 COUNTED = 1000  # distinct numbers of a column, counted no further
 PRICE = ("cost", "group", "cost_in_group", "delayed", "unit", "question")
@@ -24,7 +24,11 @@ PRICE = ("cost", "group", "cost_in_group", "delayed", "unit", "question")
 
 def store(database: Database, actor: Actor, name: str, table: Columns, sent: int, costs: Costs | None) -> tuple[dict[str, Any], bool]:
     """Keep a table under a name; the same table under the same name again is left as it is, and told with True."""
-    priced = checked_costs(costs or {}, table.columns)
+    left_out = set(table.left_out)
+    priced = checked_costs({feature: price for feature, price in (costs or {}).items() if feature not in left_out}, table.columns)
+    remarks: dict[str, list[Any]] = {column: [] for column in ("", *table.columns)}  # "" is no column's: a cell that is nowhere
+    for remark in notice(table):
+        remarks[remark.column].append(remark.to_json())
     archive_id = archives.stage_chunks(database, pack(table))
     row = {
         "id": new_id(),
@@ -33,32 +37,36 @@ def store(database: Database, actor: Actor, name: str, table: Columns, sent: int
         "owner": actor.owner,
         "source_bytes": sent,
         "rows": len(table),
-        "columns": [describe_column(column) for column in table.by_name.values()],
+        "columns": [describe_column(column) | {"remarks": remarks[column.name]} for column in table.by_name.values()],
         "costs": priced,
         "created_at": now(),
     }
 
-    def insert(db: Connection) -> None:
-        datasets.insert_dataset(db, row)
+    def insert(db: Connection) -> tuple[Any, bool]:
+        """The data set that has the name now, and whether it is this one."""
+        while not datasets.insert_dataset(db, row):
+            if twin := datasets.by_name(db, name):  # else it was deleted meanwhile
+                return twin, False
         audit.record(db, actor, "dataset.store", name, {"rows": len(table), "columns": len(table.columns)})
+        return datasets.by_name(db, name), True
 
-    try:
-        database.write(insert)
-        return describe(database, name), False
-    except IntegrityError:
-        twin = database.write(lambda db: _twin(db, name, archive_id))
-    if twin is None:
-        raise DatasetExists(f"There is another data set called {name}: choose another name, or delete that one first.")
-    if costs is not None and twin.costs != priced:
-        raise DatasetExists(f"This table is stored as {name} with other costs: change those with PUT /v1/admin/datasets/{name}/costs.")
-    return shown(twin), True
+    found, new = database.write(insert)
+    if new:
+        return shown(found), False
+    sha256 = database.write(lambda db: _taken_back(db, archive_id))
+    archives.drop_condemned(database)
+    if found.sha256 != sha256:
+        raise DatasetExists("There is another data set of this name: choose another, or delete that one first.")
+    if costs is not None and found.costs != priced:
+        raise DatasetExists("This table is stored under this name with other costs: change those with PUT /v1/admin/datasets/NAME/costs.")
+    return shown(found), True
 
 
-def _twin(db: Connection, name: str, archive_id: UUID) -> Any:
-    """The data set of this name, if its columns are those that were staged; what was staged goes."""
-    row, sent = datasets.by_name(db, name), archives.sha256_of(db, archive_id)
-    archives.drop(db, archive_id)
-    return row if row is not None and row.sha256 == sent else None
+def _taken_back(db: Connection, archive_id: UUID) -> str:
+    """Condemn what was staged; its check sum tells whether it was the same table."""
+    sent = archives.sha256_of(db, archive_id)
+    archives.condemn(db, archive_id)
+    return sent
 
 
 def describe(database: Database, name: str) -> dict[str, Any]:
@@ -77,10 +85,10 @@ def set_costs(database: Database, actor: Actor, name: str, costs: Costs) -> dict
     """Other prices for the jobs that come; those that are submitted keep theirs."""
 
     def change(db: Connection) -> dict[str, Any]:
-        row = datasets.by_name(db, name)
+        row = datasets.locked(db, name)
         if row is None:
             raise DatasetNotFound()
-        datasets.set_costs(db, name, checked_costs(costs, [column["name"] for column in row.columns]))
+        datasets.set_costs(db, row.id, checked_costs(costs, [column["name"] for column in row.columns]))
         audit.record(db, actor, "dataset.price", name, {"features": len(costs)})
         return shown(datasets.by_name(db, name))
 
@@ -89,14 +97,16 @@ def set_costs(database: Database, actor: Actor, name: str, costs: Costs) -> dict
 
 def delete(database: Database, actor: Actor, name: str) -> None:
     def drop(db: Connection) -> None:
-        if not datasets.drop(db, name):
+        row = datasets.locked(db, name)
+        if row is None:
             raise DatasetNotFound()
+        if datasets.in_use(db, row.id):
+            raise DatasetInUse("A job that is queued or running needs this data set: wait for it, or cancel it first.")
+        datasets.drop(db, row)
         audit.record(db, actor, "dataset.delete", name, {})
 
-    try:
-        database.write(drop)
-    except IntegrityError:
-        raise DatasetInUse("A job that is queued or running needs this data set: wait for it, or cancel it first.") from None
+    database.write(drop)
+    archives.drop_condemned(database)
 
 
 def describe_column(column: Column) -> dict[str, Any]:
@@ -140,7 +150,12 @@ def brief(row: Any) -> dict[str, Any]:
 
 
 def shown(row: Any) -> dict[str, Any]:
-    return brief(row) | {"columns": [column | _price(row.costs.get(column["name"], {})) for column in row.columns]}
+    columns = [column | _price(row.costs.get(column["name"], {})) for column in row.columns]
+    remarks = [Remark.from_json(column["name"], stored) for column in columns for stored in column.pop("remarks", ())]
+    return brief(row) | {
+        "columns": columns,
+        "warnings": [*told_anywhere(remarks), *unpriced_columns(row.costs, [column["name"] for column in columns])],
+    }
 
 
 def _price(given: Mapping[str, Any]) -> dict[str, Any]:

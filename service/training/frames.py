@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import IO, Any
 
 HEAD = struct.Struct("<cQ")
-READY, JOB, PROGRESS, ABOUT, ARCHIVE, DONE, FAILED = b"R", b"J", b"P", b"D", b"A", b"E", b"F"
+JOB, PROGRESS, ABOUT, ARCHIVE, DONE, FAILED = b"J", b"P", b"D", b"A", b"E", b"F"
 
 
 def send(pipe: IO[bytes], kind: bytes, payload: bytes | Mapping[str, Any] = b"") -> None:

@@ -6,23 +6,25 @@
        |----again--------|  (its child died, or its worker's lease ran out), three attempts at most, then failed
     queued or running --cancel--> cancelled
 
-A cancelled job has no token any more: its worker learns that at its next beat, and ends the child.
+A cancelled job has no token any more: its worker learns that at its next beat, and ends the child. The model's bytes are staged under the
+token, and only while it is the job's: whoever takes the token away condemns them, so an attempt that came to nothing leaves none.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import UUID
 
 from sqlalchemy import Connection
-from sqlalchemy.exc import IntegrityError
 
-from service.errors import DatasetNotFound, JobNotFound, JobOver, KeyReused
+from service.errors import Busy, DatasetNotFound, JobNotFound, JobOver, KeyReused
 from service.registry import versions as registry
-from service.store import audit, datasets, jobs
+from service.store import archives, audit, datasets, jobs
 from service.store.audit import Actor
+from service.store.clock import clock
 from service.store.db import Database
 from service.store.ids import new_id
 from service.store.tables import now
@@ -30,6 +32,7 @@ from service.training.judging import judged
 from service.training.spec import Spec
 
 ATTEMPTS = 3
+SUBMITTING = 3  # looks at what an Idempotency-Key began, and tries to begin it
 Keyed = tuple[str, str]  # an Idempotency-Key, and the SHA-256 of the body it came with
 OVER: dict[str, Any] = {"lease_token": None, "lease_until": None, "dataset_id": None}
 WAITING: dict[str, Any] = {"status": "queued", "lease_token": None, "lease_until": None}
@@ -53,14 +56,16 @@ class LeaseLost(Exception):  # noqa: N818 - it is news, not an error
 
 def submit(database: Database, actor: Actor, asked: Spec, keyed: Keyed | None = None) -> tuple[Any, bool]:
     """Queue a job that is judged against its data set; or the job that this key submitted before, and True."""
-    for _ in range(2):
+    for _ in range(SUBMITTING):
         if keyed is not None and (earlier := database.read(lambda db: _submitted(db, actor, keyed))):
             return earlier, True
-        try:
+        with suppress(_KeyTaken):
             return database.write(lambda db: _insert(db, actor, asked, keyed)), False
-        except IntegrityError:
-            continue  # a twin took the key, or the data set has gone
-    raise DatasetNotFound()
+    raise Busy("This Idempotency-Key is being used by others at this moment: send the same request again.")
+
+
+class _KeyTaken(Exception):  # noqa: N818 - it is news, not an error
+    """A twin submitted its job first: nothing of this one stays."""
 
 
 def _submitted(db: Connection, actor: Actor, keyed: Keyed) -> Any:
@@ -73,7 +78,7 @@ def _submitted(db: Connection, actor: Actor, keyed: Keyed) -> Any:
 
 
 def _insert(db: Connection, actor: Actor, asked: Spec, keyed: Keyed | None) -> Any:
-    dataset = datasets.by_name(db, asked.dataset) if re.fullmatch(registry.NAME, asked.dataset) else None
+    dataset = datasets.kept(db, asked.dataset) if re.fullmatch(registry.NAME, asked.dataset) else None
     if dataset is None:
         raise DatasetNotFound()
     spec, id, at = judged(asked, dataset.columns, dataset.rows, dataset.costs), new_id(), now()
@@ -92,8 +97,8 @@ def _insert(db: Connection, actor: Actor, asked: Spec, keyed: Keyed | None) -> A
             "updated_at": at,
         },
     )
-    if keyed is not None:
-        jobs.insert_key(db, actor.owner, *keyed, id)
+    if keyed is not None and not jobs.insert_key(db, actor.owner, *keyed, id):
+        raise _KeyTaken()
     jobs.add_event(db, id, "queued", {})
     audit.record(db, actor, "job.submit", str(id), {"dataset": spec.dataset, "learner": spec.learner})
     return jobs.one(db, id)
@@ -110,34 +115,42 @@ def claim(database: Database, lease: float) -> Claim | None:
     """The oldest job that waits, or whose worker has not been heard of for the time of its lease; None where there is none."""
 
     def take(db: Connection) -> Claim | bool:
-        at = jobs.clock(db)
+        at = clock(db)
         row = jobs.next_claimable(db, at)
         if row is None:
             return False
+        _condemn(db, row.lease_token)
         if row.attempts >= ATTEMPTS:
-            _give_up(db, row.id, "its worker was lost each time")
+            _failed(db, row.id, _gave_up("its worker was lost each time"))
             return True
-        token = uuid4()
+        token = new_id()
         started = {"status": "running", "attempts": row.attempts + 1, "started_at": row.started_at or at, "progress": {}}
         jobs.change(db, row.id, started | {"lease_token": token, "lease_until": at + timedelta(seconds=lease)})
         jobs.add_event(db, row.id, "running", {"attempt": row.attempts + 1})
         return Claim(jobs.one(db, row.id), token)
 
-    while (found := database.write(take)) is True:
-        pass
-    return found or None
+    while found := database.write(take):
+        archives.drop_condemned(database)
+        if isinstance(found, Claim):
+            return found
+    return None
 
 
 def renew(database: Database, claim: Claim, lease: float, progress: Mapping[str, Any], news: bool) -> None:
     """Hold the job for longer, and tell how far it is; `news` makes an event of it. LeaseLost where it is no longer this worker's."""
 
     def hold(db: Connection) -> None:
-        until = jobs.clock(db) + timedelta(seconds=lease)
+        until = clock(db) + timedelta(seconds=lease)
         _mine(jobs.change(db, claim.job.id, {"lease_until": until, "progress": dict(progress)}, claim.token))
         if news:
             jobs.add_event(db, claim.job.id, "progress", progress)
 
     database.write(hold)
+
+
+def staging(database: Database, claim: Claim) -> archives.Staging:
+    """Where the model's bytes go, for as long as the job is this worker's: LeaseLost after that."""
+    return archives.Staging(database, claim.token, lambda db: _mine(jobs.change(db, claim.job.id, {}, claim.token)))
 
 
 def finish(database: Database, claim: Claim, archive_id: UUID, about: dict[str, Any], warnings: list[str]) -> str:
@@ -160,58 +173,64 @@ def finish(database: Database, claim: Claim, archive_id: UUID, about: dict[str, 
         jobs.add_event(db, claim.job.id, "done", {**progress, "model": result["model"]})
         return f"{name}:{number}"
 
-    return registry.numbered(database, name, publish)
+    return database.write(publish)
 
 
 def fail(database: Database, claim: Claim, detail: str) -> None:
     """End the job for good: the same would happen again."""
-    database.write(lambda db: _mine(_failed(db, claim.job.id, detail, claim.token)))
+    _give_up_token(database, claim, lambda db: _failed(db, claim.job.id, detail, claim.token))
 
 
 def again(database: Database, claim: Claim, why: str) -> None:
     """Let the job be tried again, unless that was its last attempt."""
-
-    def requeue(db: Connection) -> None:
-        if claim.job.attempts >= ATTEMPTS:
-            _mine(_failed(db, claim.job.id, _gave_up(why), claim.token))
-            return
-        _mine(jobs.change(db, claim.job.id, WAITING, claim.token))
-        jobs.add_event(db, claim.job.id, "queued", {"why": why})
-
-    database.write(requeue)
+    if claim.job.attempts >= ATTEMPTS:
+        fail(database, claim, _gave_up(why))
+    else:
+        _give_up_token(database, claim, lambda db: _queued(db, claim, WAITING, why))
 
 
 def release(database: Database, claim: Claim) -> None:
     """Give the job back unharmed: its worker was told to stop, which is no attempt."""
+    fewer = WAITING | {"attempts": claim.job.attempts - 1}
+    _give_up_token(database, claim, lambda db: _queued(db, claim, fewer, "its worker was stopped"))
 
-    def give(db: Connection) -> None:
-        _mine(jobs.change(db, claim.job.id, WAITING | {"attempts": claim.job.attempts - 1}, claim.token))
-        jobs.add_event(db, claim.job.id, "queued", {"why": "its worker was stopped"})
 
-    database.write(give)
+def _give_up_token(database: Database, claim: Claim, change: Callable[[Connection], bool]) -> None:
+    """A change after which the token is nobody's, and what was staged under it goes."""
+
+    def write(db: Connection) -> None:
+        _mine(change(db))
+        _condemn(db, claim.token)
+
+    database.write(write)
+    archives.drop_condemned(database)
 
 
 def release_all(database: Database) -> None:
-    """Let the leases of a process that is gone run out at once: an SQLite file has one process, and this is it."""
+    """Let the leases of a process that is gone run out at once, and its uploads go: an SQLite file has one process, and this is it."""
     database.write(jobs.lapse_all)
+    database.write(archives.condemn_unused)
+    archives.drop_condemned(database)
 
 
 def cancel(database: Database, actor: Actor, id: UUID) -> Any:
     """End a job that waits or runs; cancelling twice is the same as once."""
 
     def end(db: Connection) -> Any:
-        done = jobs.change(db, id, OVER | {"status": "cancelled", "finished_at": now()})
-        row = jobs.one(db, id)
-        if row is None:
+        before = jobs.locked(db, id)
+        if before is None:
             raise JobNotFound()
-        if done:
+        if jobs.change(db, id, OVER | {"status": "cancelled", "finished_at": now()}):
+            _condemn(db, before.lease_token)
             jobs.add_event(db, id, "cancelled", {})
             audit.record(db, actor, "job.cancel", str(id), {})
-        elif row.status != "cancelled":
-            raise JobOver(f"The job is {row.status}: there is nothing left to cancel.", job_status=row.status)
-        return row
+        elif before.status != "cancelled":
+            raise JobOver(f"The job is {before.status}: there is nothing left to cancel.", job_status=before.status)
+        return jobs.one(db, id)
 
-    return database.write(end)
+    row = database.write(end)
+    archives.drop_condemned(database)
+    return row
 
 
 def _failed(db: Connection, id: UUID, detail: str, token: UUID | None = None) -> bool:
@@ -221,12 +240,21 @@ def _failed(db: Connection, id: UUID, detail: str, token: UUID | None = None) ->
     return changed
 
 
-def _give_up(db: Connection, id: UUID, why: str) -> None:
-    _failed(db, id, _gave_up(why))
+def _queued(db: Connection, claim: Claim, values: Mapping[str, Any], why: str) -> bool:
+    changed = jobs.change(db, claim.job.id, values, claim.token)
+    if changed:
+        jobs.add_event(db, claim.job.id, "queued", {"why": why})
+    return changed
 
 
 def _gave_up(why: str) -> str:
     return f"The training was tried {ATTEMPTS} times and did not come to its end: {why}. Try a smaller table, or fewer trees."
+
+
+def _condemn(db: Connection, token: UUID | None) -> None:
+    """What an attempt has staged goes, unless it was published."""
+    if token is not None:
+        archives.condemn(db, token)
 
 
 def _mine(changed: bool) -> None:

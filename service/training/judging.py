@@ -5,12 +5,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from models.costs import shown
+from models.costs import LONGEST_NAME, is_word, price_gaps, shown
+from models.table import CLASSES, why_continuous, why_doubtful
 from service.errors import InvalidRequest
-from service.reading.columns import LONGEST_LABEL
+from service.reading.columns import why_amounts
 from service.registry.versions import check_name
 from service.training.learners import checked_params, find_learner
-from service.training.pricing import Costs, checked_costs
+from service.training.pricing import Costs, checked_costs, listed
 from service.training.spec import Spec
 
 MOST_CLASSES = 256
@@ -27,7 +28,8 @@ def judged(asked: Spec, columns: Sequence[Mapping[str, Any]], rows: int, dataset
         if name is not None:
             check_name(name, f"publish.{field}")
     names = [column["name"] for column in columns]
-    classes = check_label(asked.label, columns)
+    classes = check_label(asked.label, columns, rows)
+    check_words(columns, asked.label)
     check_terms(params, classes)
     if rows - int(rows * asked.test_fraction) < FEWEST:
         raise InvalidRequest(f"test_fraction: of {rows:,} rows it leaves fewer than {FEWEST} to learn from; take a smaller one.")
@@ -36,25 +38,28 @@ def judged(asked: Spec, columns: Sequence[Mapping[str, Any]], rows: int, dataset
         raise InvalidRequest("dataset: it has no column beside the label to learn from.")
     for name in params.get("categorical") or []:
         if name not in features:
-            raise InvalidRequest(f"params.categorical: the data set has no feature {shown(name)}.")
+            raise InvalidRequest(f"params.categorical: the data set has no feature of this name; it has {listed(features)}.")
     check_penalties(asked, columns)
     if asked.label in asked.costs:
         raise InvalidRequest(f"costs: {shown(asked.label)} is the label, which is never bought; leave it out.")
     over = {name: price for name, price in dataset_costs.items() if name != asked.label}
     costs = checked_costs(over | checked_costs(asked.costs, features), features)
-    return replace(asked, params=params, costs=costs)
+    numbers = next(column["kind"] == "numeric" for column in columns if column["name"] == asked.label)
+    doubts = why_doubtful(asked.label, classes) if numbers else []
+    return replace(asked, params=params, costs=costs, warnings=[*doubts, *price_gaps(costs, features)])
 
 
-def check_label(label: str, columns: Sequence[Mapping[str, Any]]) -> int:
+def check_label(label: str, columns: Sequence[Mapping[str, Any]], rows: int) -> int:
     """How many classes it has."""
     column = next((column for column in columns if column["name"] == label), None)
     if column is None:
-        known = ", ".join(shown(column["name"]) for column in columns[:40])
-        raise InvalidRequest(f"label: the data set has no column {shown(label)}; its columns are {known}.")
+        raise InvalidRequest(f"label: the data set has no column of this name; it has {listed([column['name'] for column in columns])}.")
     if column["missing"]:
         raise InvalidRequest(f"label: {shown(label)} is missing in {column['missing']:,} rows; every row needs one: leave those rows out.")
-    if column["kind"] == "numeric" and not column["whole"]:
-        raise InvalidRequest(f"label: {shown(label)} holds numbers that are not whole; labels are classes: words or whole numbers.")
+    if column["kind"] == "numeric" and (why := why_continuous(column["distinct"], rows, column["whole"])):
+        raise InvalidRequest(f"label: the values of {shown(label)} {why}. {CLASSES}.")
+    if column["kind"] == "categorical" and (why := why_amounts(column["categories"], rows)):
+        raise InvalidRequest(f"label: the values of {shown(label)} {why}. {CLASSES}.")
     if column["distinct"] == 1:
         raise InvalidRequest(f"label: {shown(label)} is the same in every row; there is nothing to learn.")
     if column["distinct"] is None or column["distinct"] > MOST_CLASSES:
@@ -64,9 +69,24 @@ def check_label(label: str, columns: Sequence[Mapping[str, Any]]) -> int:
             "choose another column, or group its values.",
             limit=MOST_CLASSES,
         )
-    if any(len(word) > LONGEST_LABEL for word in column["categories"] or ()):
-        raise InvalidRequest(f"label: {shown(label)} has values of more than {LONGEST_LABEL} characters; labels are the names of classes.")
+    if not has_words(column):
+        raise InvalidRequest(f"label: {shown(label)} has values of more than {LONGEST_NAME} characters; labels are the names of classes.")
     return int(column["distinct"])
+
+
+def check_words(columns: Sequence[Mapping[str, Any]], label: str) -> None:
+    """Words that no question could show are told of now, not when the model is put together."""
+    wrong = [column["name"] for column in columns if column["name"] != label and not has_words(column)]
+    if wrong:
+        raise InvalidRequest(
+            f"dataset: the column {shown(wrong[0])} has words of more than {LONGEST_NAME} characters; leave it out, or shorten them.",
+            limit=LONGEST_NAME,
+        )
+
+
+def has_words(column: Mapping[str, Any]) -> bool:
+    """Whether what a column holds can be told: numbers, or words that may be categories and classes."""
+    return all(is_word(word) for word in column["categories"] or ())
 
 
 def check_terms(params: Mapping[str, Any], classes: int) -> None:
@@ -86,7 +106,7 @@ def check_penalties(asked: Spec, columns: Sequence[Mapping[str, Any]]) -> None:
     named = {label for true, row in asked.penalties.items() for label in (true, *row)}
     strangers = {label for label in named if not is_value(label, column)}
     if strangers:
-        raise InvalidRequest(f"penalties: {shown(min(strangers))} is no value of {shown(asked.label)}.")
+        raise InvalidRequest(f"penalties: {len(strangers):,} of the labels that they name are no values of {shown(asked.label)}.")
 
 
 def is_value(label: str, column: Mapping[str, Any]) -> bool:

@@ -1,14 +1,17 @@
 """The parent's side of a child that trains: start it ahead of time, give it a job, hear it, end it."""
 
+import json
+import os
 import queue
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
-import time
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
+from typing import Any
 
 from service.reading.children import PACKAGES, child_environment
 from service.training import frames
@@ -33,49 +36,65 @@ Heard = tuple[bytes, bytes] | Ended
 
 
 class Child:
-    """One process for one job. Its frames are read by a thread, a few ahead of what was heard: a large model never lies here whole."""
+    """One process for one job. Its frames are read by a thread, a few ahead of what was heard: a large model never lies here whole.
+
+    The table is handed over in a file that has no name, so that whoever is killed leaves none behind. The child ends with the thread that
+    made this.
+    """
+
+    command: tuple[str, ...] = (sys.executable, "-m", "service.training.child")
 
     def __init__(self) -> None:
+        self._table = tempfile.TemporaryFile()  # noqa: SIM115 - closed when it is handed over
+        table = self._table.fileno()
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "service.training.child"],
+            [*self.command, str(table), str(os.getpid())],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,  # a log has no values in it, and nobody can promise that of what a library prints
+            pass_fds=(table,),
             cwd=PACKAGES,
             env=child_environment(),
             start_new_session=True,  # its priority is its own, and Ctrl-C is for its parent
         )
         self._heard: queue.Queue[Heard] = queue.Queue(AHEAD)
         self._deaf = threading.Event()
-        self.ready = False
         threading.Thread(target=self._listen, name="frugal-child", daemon=True).start()
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
 
     @property
     def alive(self) -> bool:
         return self.process.poll() is None
 
-    def order(self, folder: Path) -> None:
-        """Hand the job in this folder over; the child may still be warming up. One that is dead already is heard of by `hear`."""
+    def bring(self, rows: Iterable[bytes]) -> None:
+        """Lay out the table; again from its beginning where that was broken off."""
+        self._table.seek(0)
+        self._table.truncate()
+        self._table.writelines(rows)
+
+    def order(self, asked: Mapping[str, Any]) -> None:
+        """Let it train; it may still be warming up. One that is dead already is heard of by `hear`."""
         assert self.process.stdin is not None
+        rows = self._table.tell()
+        self._table.write(json.dumps(asked).encode())  # not by the pipe, which holds no more than a few words until they are read
+        self._table.close()
         with suppress(BrokenPipeError):
-            frames.send(self.process.stdin, frames.JOB, str(folder).encode())
+            frames.send(self.process.stdin, frames.JOB, str(rows).encode())
 
     def hear(self, patience: float) -> Heard | None:
         """The next thing it says, or None if it says nothing for so long."""
-        end = time.monotonic() + patience
-        while (left := end - time.monotonic()) > 0:
-            try:
-                heard = self._heard.get(timeout=left)
-            except queue.Empty:
-                return None
-            if not isinstance(heard, Ended) and heard[0] == frames.READY:
-                self.ready = True
-            return heard
-        return None
+        try:
+            return self._heard.get(timeout=patience)
+        except queue.Empty:
+            return None
 
     def end(self) -> None:
         """Gone when this returns, whatever it was doing."""
         self._deaf.set()
+        self._table.close()
         self.process.kill()
         self.process.wait()
         if self.process.stdin is not None:

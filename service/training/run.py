@@ -1,6 +1,7 @@
 """From a table to an ensemble that is measured on rows its learner never saw. No database, no HTTP: this runs in a child process too."""
 
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 from models import Ensemble
 from models.learners import LEARNERS
 from models.learners.progress import Progress, Tell, silent
+from models.naming import quoted
 from service.reading import Columns
 from service.training.measuring import measured
 from service.training.pricing import cost_model
@@ -36,6 +38,7 @@ def train(table: Columns, spec: Spec, tell: Tell = silent, n_jobs: int = -1) -> 
     test, kept = split(len(X), spec.test_fraction, spec.seed)
     if len(set(labels[kept].tolist())) < FEWEST:
         raise ValueError(f"the {len(kept):,} rows to learn from have one label only: use more rows, or a smaller test_fraction")
+    check_penalties(spec.penalties, labels[kept])
     tell(Progress("growing", 0.0))
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
@@ -69,8 +72,14 @@ def with_penalties(ensemble: Ensemble, penalties: Penalties | None) -> Ensemble:
     if isinstance(penalties, (int, float)):
         matrix = float(penalties) * (1 - np.eye(len(classes)))
     else:
-        named = {label for true, row in penalties.items() for label in (true, *row)}
-        if strangers := named - set(classes):
-            raise ValueError(f"penalties name {', '.join(map(repr, sorted(strangers)[:12]))}: the labels are {', '.join(classes[:40])}")
         matrix = np.array([[penalties.get(true, {}).get(said, 0.0) for true in classes] for said in classes])
     return ensemble.with_settings(penalties=matrix)
+
+
+def check_penalties(penalties: Penalties | None, labels: NDArray[np.str_]) -> None:
+    """Before anything is grown: penalties name labels that there are."""
+    if isinstance(penalties, Mapping):
+        known = sorted(set(labels.tolist()))
+        strangers = sorted({label for true, row in penalties.items() for label in (true, *row)} - set(known))
+        if strangers:
+            raise ValueError(f"penalties name {quoted(strangers)}: the labels are {', '.join(known[:40])}")

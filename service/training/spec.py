@@ -1,6 +1,6 @@
 """What a job is asked to do, complete: the same words in the request, in the job's row and in the child that trains."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -21,6 +21,7 @@ class Spec:
     test_fraction: float = 0.25
     seed: int = 0
     publish: Mapping[str, str | None] = field(default_factory=dict)  # name, and alias or None
+    warnings: Sequence[str] = ()  # what was told when it was asked for
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)

@@ -1,18 +1,14 @@
 """The loop that claims jobs and has them trained, one at a time: a thread of `serve` on SQLite, the process `frugal worker` on PostgreSQL.
 
-The child does the work and beats; this loop holds the lease while it hears the beats, and publishes. The database may go away meanwhile:
-the work goes on, and what was not written is written when it is back, if the job is still this worker's.
+The child does the work; this loop watches it, holds the lease and publishes. The database may go away meanwhile: the work goes on, and
+what was not written is written when it is back, if the job is still this worker's.
 """
 
 import json
 import logging
-import os
-import tempfile
 import threading
 import time
-from collections.abc import Callable
-from contextlib import suppress
-from pathlib import Path
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from service.config import Settings
@@ -21,15 +17,19 @@ from service.store import archives, datasets
 from service.store.db import Database
 from service.training import frames, jobs
 from service.training.jobs import Claim, LeaseLost
+from service.training.leasing import Lease
+from service.training.priority import Turns
 from service.training.process import Child, Ended
+from service.training.vitals import Vitals
 
-POLL = 0.5  # seconds between two looks for a job, and at the most between two at the lease
-NEWS = 0.5  # seconds between two events of a job's progress
+POLL = 0.5  # seconds between two looks for a job, and at the most between two at the child
 RETRY = 1.0  # seconds until a database that was away is tried again
-HUNG = 60.0  # seconds without a beat, or without CPU time, after which a child is given up
-WARMING = 600.0  # the same while it starts: a new machine compiles the kernels first
-FOLDER = "frugal-job-"
+HUNG = 60.0  # seconds without progress, processor time or waiting for a processor, after which a child is given up
 log = logging.getLogger("frugal")
+
+
+class Stopped(Exception):  # noqa: N818 - it is news, not an error
+    """This worker was told to stop, and gives its job back."""
 
 
 class Supervisor:
@@ -96,56 +96,51 @@ class Training:
 
     def __init__(self, supervisor: Supervisor, claim: Claim, child: Child) -> None:
         self.supervisor, self.claim, self.child = supervisor, claim, child
-        self.database, self.lease, self.stop = supervisor.database, supervisor.lease, supervisor.stop
-        self.progress: dict[str, Any] = {"phase": "reading", "fraction": 0.0, "trees": None, "mean_cost": None}
+        self.database, self.stop = supervisor.database, supervisor.stop
+        self.lease = Lease(self.database, claim, supervisor.lease)
+        self.staging = jobs.staging(self.database, claim)
+        self.vitals = Vitals(child.pid)
         self.about: dict[str, Any] = {}
-        self.staging = archives.Staging(self.database)
         self.pieces: list[bytes] = []  # of the model, that are not staged yet
-        self._told = self.progress
-        self._told_at = self._renewed_at = 0.0
-        self._cpu, self._lived_at = -1.0, time.monotonic()
 
     def run(self) -> None:
-        with tempfile.TemporaryDirectory(prefix=FOLDER) as folder:
-            try:
-                if self._prepare(Path(folder)):
-                    self._attend()
-            finally:
-                self.child.end()
-                with suppress(Problem):  # then the sweep drops it
-                    self.staging.drop()
-
-    def _prepare(self, folder: Path) -> bool:
-        """Lay out what the child needs, and tell it where: a pipe that nobody reads yet holds no more than a few words."""
         try:
-            self._insist(lambda: self._fetch(folder / "rows"))
-            (folder / "order").write_text(json.dumps({"spec": self.claim.job.spec, "memory": self.supervisor.memory}))
+            with self.lease:
+                if self._prepare():
+                    self._attend()
+        except Stopped:
+            jobs.release(self.database, self.claim)
+        finally:
+            self.child.end()
+
+    def _prepare(self) -> bool:
+        """Lay out what the child needs, and let it begin."""
+        try:
+            self._insist(lambda: self.database.read(lambda db: self.child.bring(self._rows(db))))
+            self.child.order({"spec": self.claim.job.spec, "memory": self.supervisor.memory})
         except (ValueError, OSError) as error:  # the table is damaged, or the disk is full
             self._again(f"its table could not be fetched ({type(error).__name__})")
             return False
-        self.child.order(folder)
         return True
 
-    def _fetch(self, file: Path) -> None:
-        """The data set's rows into a file that only this user may read."""
-        name = self.claim.spec.dataset
+    def _rows(self, db: Any) -> Iterator[bytes]:
+        """The data set's bytes, for as long as they are wanted."""
+        for chunk in archives.fetch_chunks(db, datasets.by_name(db, self.claim.spec.dataset).archive_id):
+            self._check()
+            yield chunk
 
-        def copy(db: Any) -> None:
-            row = datasets.by_name(db, name)
-            with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as target:
-                for chunk in archives.fetch_chunks(db, row.archive_id):
-                    target.write(chunk)
-
-        self.database.read(copy)
+    def _check(self) -> None:
+        """Whether to go on: not where this worker is to stop, nor where the job is another's or cancelled."""
+        if self.stop.is_set():
+            raise Stopped
+        self.lease.check()
 
     def _attend(self) -> None:
-        """Hear the child until it is done, beating for it."""
-        end = time.monotonic() + self.supervisor.seconds
+        """Hear the child until it is done."""
+        end, turns = time.monotonic() + self.supervisor.seconds, Turns(self.vitals)
         while True:
             heard = self.child.hear(POLL)
-            if self.stop.is_set():
-                jobs.release(self.database, self.claim)
-                return
+            self._check()
             if isinstance(heard, Ended):
                 self._again(str(heard))
                 return
@@ -157,21 +152,19 @@ class Training:
             if time.monotonic() > end:
                 self._fail(f"The training took longer than the {self.supervisor.seconds:,} seconds that it may take.")
                 return
-            if time.monotonic() - self._lived_at > (HUNG if self.child.ready else WARMING):
+            self.vitals.look()
+            turns.give()
+            if self.vitals.still > HUNG:
                 self._again("the process that trained it hung")
                 return
-            self._beat()
 
     def _hear(self, kind: bytes, data: bytes) -> bool:
         """Whether that was the last word."""
-        if kind != frames.PROGRESS:
-            self._lived_at = time.monotonic()
         if kind == frames.PROGRESS:
             said = json.loads(data)
-            cpu = said.pop("cpu")
-            if cpu > self._cpu + 0.01:  # a beat alone shows that the process is there, not that it works
-                self._cpu, self._lived_at = cpu, time.monotonic()
-            self.progress = said
+            if said == self.lease.progress:
+                return False  # to say the same again shows that the process is there, not that it works
+            self.lease.tell(said)
         elif kind == frames.ABOUT:
             self.about = json.loads(data)
         elif kind == frames.ARCHIVE:
@@ -185,29 +178,18 @@ class Training:
         elif kind == frames.FAILED:
             self._fail(json.loads(data)["detail"])
             return True
+        self.vitals.progressed()
         return False
-
-    def _beat(self) -> None:
-        """Hold the lease, tell what is new, learn whether the job is still ours. A database that is away is tried at the next beat."""
-        at = time.monotonic()
-        changed = self.progress != self._told and at - self._told_at >= NEWS
-        if not changed and at - self._renewed_at < min(POLL, self.lease / 4):
-            return
-        self._renewed_at = at
-        with suppress(Problem):
-            jobs.renew(self.database, self.claim, self.lease, self.progress, changed)
-            if changed:
-                self._told, self._told_at = self.progress, at
 
     def _stage(self) -> None:
         """Store what has come of the model."""
         if self.pieces:
             self._insist(lambda: self.staging.add(self.pieces))
         self.pieces = []
-        self._lived_at = time.monotonic()
 
     def _publish(self) -> None:
         self._insist(self.staging.seal)
+        self._insist(self.lease.tell_last)
         about, warnings = self.about["about"], self.about["warnings"]
         version = self._insist(lambda: jobs.finish(self.database, self.claim, self.staging.id, about, warnings))
         log.info("job %s published %s", self.claim.job.id, version)

@@ -132,6 +132,19 @@ def serving(folder: Path, database: str, *options: str, **environment: str) -> I
         yield server.ready()
 
 
+def gone(pid: int, within: float) -> bool:
+    """Whether a process ends within so many seconds; one that nobody has buried yet has ended."""
+    end = time.monotonic() + within
+    while time.monotonic() < end:
+        try:
+            if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z":
+                return True
+        except FileNotFoundError:
+            return True
+        time.sleep(0.02)
+    return False
+
+
 def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))

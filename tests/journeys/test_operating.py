@@ -2,7 +2,6 @@
 
 import sqlite3
 import subprocess
-import threading
 import time
 from pathlib import Path
 
@@ -56,18 +55,14 @@ def test_a_postgresql_backup_taken_while_serving_is_restored(tmp_path: Path, pos
 
 
 def test_a_server_that_is_told_to_stop_is_first_not_ready(tmp_path: Path) -> None:
-    with serving(tmp_path, f"sqlite:///{tmp_path / 'd.db'}", FRUGAL_DRAIN="1.5") as server, server.client() as client:
+    with serving(tmp_path, f"sqlite:///{tmp_path / 'd.db'}", FRUGAL_DRAIN="15") as server, server.client() as client:
         session = open_one(client)
-        stop = threading.Timer(0.2, server.terminate)
-        stop.start()
-        statuses = []
-        end = time.monotonic() + 1.4
-        while time.monotonic() < end:
-            statuses.append(client.get("/readyz").status_code)
-            assert client.get(f"/v1/sessions/{session['id']}").status_code == 200  # steps go on meanwhile
+        assert client.get("/readyz").status_code == 200
+        server.terminate()
+        while client.get("/readyz").status_code == 200:
             time.sleep(0.05)
-        assert statuses[0] == 200
-        assert statuses[-1] == 503
+        assert client.get("/readyz").status_code == 503
+        assert client.get(f"/v1/sessions/{session['id']}").status_code == 200  # steps go on meanwhile
         server.wait()
 
 
@@ -104,7 +99,7 @@ def test_a_port_that_is_taken_is_told(tmp_path: Path) -> None:
         second.kill()
         taken = frugal("serve", "--port", str(first.port), "--database", f"sqlite:///{tmp_path / 'b.db'}")
         assert taken.returncode != 0
-        assert "address already in use" in taken.stderr
+        assert taken.stderr.startswith(f"frugal: Port {first.port} is in use. Choose another: FRUGAL_PORT=")
 
 
 @pytest.mark.parametrize("database", ["postgresql://nobody@127.0.0.1:1/nothing", "sqlite:////proc/nowhere/f.db"])

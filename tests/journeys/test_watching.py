@@ -9,7 +9,7 @@ import pytest
 from service.client import Client
 from tests.journeys.processes import ROOT, Server
 
-LONG = {"max_trees": 1000, "alpha": list(range(40))}  # a minute
+LONG = {"max_trees": 1000, "alpha": list(range(50))}  # a minute or more
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

@@ -110,8 +110,8 @@ def test_no_rows_and_labels_of_mixed_kinds():
     ensemble = Ensemble.of([Leaf([0, 1])], Schema([Feature("a")]), classes=[1, "b"], vote="counts")
     assert acquire(ensemble, np.empty((0, 1))).labels.tolist() == []
     assert predict(ensemble, [[0.0]])[0].tolist() == ["b"]
-    odd = Ensemble.of([Leaf([1, 0])], Schema([Feature("a")]), classes=["a\0", "b"], vote="counts")
-    assert predict(odd, [[0.0]])[0].tolist() == ["a\0"]
+    with pytest.raises(ValueError, match="the class a"):  # numpy drops a NUL at the end of a word
+        Ensemble.of([Leaf([1, 0])], Schema([Feature("a")]), classes=["a\0", "b"], vote="counts")
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from models import CostModel, Ensemble, Feature, Leaf, Price, Schema, Split, dump, load
 from models.tensors import LARGEST_HEADER, NO_DIGEST, BadArchive, sealed
 from tests import strategies
+from tests.forging import forged
 
 
 def example():
@@ -108,17 +109,6 @@ def test_noise_is_refused(noise):
             load(archive)
 
 
-def forged(change):
-    """An archive whose check sum is right and whose contents are not."""
-    size = int.from_bytes(ARCHIVE[:8], "little")
-    header, body = json.loads(ARCHIVE[8 : 8 + size]), bytearray(ARCHIVE[8 + size :])
-    manifest = json.loads(header["__metadata__"]["manifest"])
-    change(header, manifest, body)
-    header["__metadata__"] = {"manifest": json.dumps(manifest), "sha256": NO_DIGEST} | header.get("__metadata__", {}).get("extra", {})
-    text = json.dumps(header, separators=(",", ":")).encode()
-    return sealed(text, bytes(body))
-
-
 def too_deep_to_write(header, manifest, body):
     """Just so deep that it can be written here and not a few calls further down, however deep the test itself is called."""
     frame, calls = sys._getframe(), 0
@@ -148,6 +138,11 @@ def put(name, index, value):
 
 def say(**values):
     return lambda header, manifest, body: manifest.update(values)
+
+
+def tell(part, index, **values):
+    """Say something else of one feature."""
+    return lambda header, manifest, body: manifest[part][index].update(values)
 
 
 def head(name, **values):
@@ -182,6 +177,25 @@ def head(name, **values):
         (too_deep_to_write, "maximum recursion depth exceeded"),
         (say(learner="\ud800"), "learner is '\\ud800': not a name that can be written"),
         (say(metrics={"a": "\ud800"}), "metrics must hold only what JSON can"),
+        (say(metrics={"a": float("1e400")}), "not the JSON of an archive"),
+        (say(parameters={"p": deep(19)}), "parameters must be nested no more than 20 levels deep"),
+        (say(parameters={"p": deep(300)}), "parameters must be nested no more than 20 levels deep"),
+        (say(metrics={"m": {"p": deep(19)}}), "metrics must be nested no more than 20 levels deep"),
+        (say(parameters={"p" * 201: 1}), "parameters must have names of at most 200 characters"),
+        (say(parameters={"p": [{"q\0": 1}]}), "parameters must have names of at most 200 characters"),
+        (say(parameters={"p": ["x" * 1001]}), "parameters must have texts of at most 1,000 characters"),
+        (say(metrics={"p": "x\0"}), "metrics must have texts of at most 1,000 characters"),
+        (say(learner="l" * 201), "of at most 200 characters"),
+        (say(classes=["a", "b" * 201]), "expected text of at most 200 characters"),
+        (say(classes=["a", 10**200]), "expected text of at most 200 characters"),
+        (say(classes=["a", "b\0"]), "expected text of at most 200 characters"),
+        (tell("schema", 0, name="s" * 201), "has 201 characters: at most 200 are possible"),
+        (tell("schema", 1, categories=["röd", "g" * 201]), "expected text of at most 200 characters"),
+        (tell("schema", 0, unit="u" * 1001), "the unit of 'size' has 1,001 characters: at most 1,000 are possible"),
+        (tell("schema", 0, question="q" * 1001), "the question of 'size' has 1,001 characters: at most 1,000 are possible"),
+        (tell("costs", 0, feature="s" * 201), "has 201 characters: at most 200 are possible"),
+        (tell("costs", 0, group="g" * 201), "the group of 'size' has 201 characters: at most 200 are possible"),
+        (tell("costs", 0, question="q" * 1001), "the question of 'size' has 1,001 characters: at most 1,000 are possible"),
         (head("values", dtype="F32"), "the array 'values' is described as"),
         (head("values", shape=[10**18, 10**18]), "the array 'values' has the shape"),
         (head("values", shape=[-6, -2]), "the array 'values' has the shape [-6, -2]: expected 2 whole numbers"),
@@ -195,7 +209,20 @@ def head(name, **values):
 )
 def test_a_forged_archive_is_refused(change, message):
     with pytest.raises(BadArchive, match=re.escape(message)):
-        load(forged(change))
+        load(forged(ARCHIVE, change))
+
+
+def test_names_and_depths_that_can_be_shown_are_kept():
+    def most(header, manifest, body):
+        manifest |= {"parameters": {"p" * 200: deep(18)}, "learner": "l" * 200, "classes": ["a", "b" * 200]}
+        for entry in (manifest["schema"][0], manifest["costs"][0]):
+            entry["question"] = "q" * 1000
+        manifest["schema"][0]["name"] = manifest["costs"][0]["feature"] = "s" * 200
+        manifest["schema"][1]["categories"] = ["röd", "g" * 200]
+
+    kept = load(forged(ARCHIVE, most))
+    assert load(dump(kept)).schema == kept.schema
+    assert kept.parameters == {"p" * 200: deep(18)}
 
 
 @pytest.mark.parametrize(
@@ -222,8 +249,8 @@ def test_what_is_no_archive_says_so(archive, message):
 def test_nothing_large_is_allocated_for_a_lie():
     lies = [
         (2**40).to_bytes(8, "little") + b"{}" * 100,
-        forged(head("values", shape=[2**31 - 1, 2])),
-        forged(head("children", shape=[2**31 - 1])),
+        forged(ARCHIVE, head("values", shape=[2**31 - 1, 2])),
+        forged(ARCHIVE, head("children", shape=[2**31 - 1])),
     ]
     tracemalloc.start()
     for lie in lies:
@@ -253,7 +280,7 @@ def test_an_archive_that_cannot_be_written_leaves_nothing_behind(tmp_path):
 
 
 def test_a_model_whose_words_no_reader_would_take_is_not_written():
-    words = tuple(f"{k:03}" + "w" * 65_000 for k in range(260))
+    words = tuple(f"{k:06}" + "w" * 194 for k in range(90_000))
     schema = Schema([Feature("name", "categorical", words)])
     ensemble = Ensemble.of([Leaf([1, 0])], schema, CostModel([Price("name", 1)]), classes=["a", "b"], vote="majority")
     with pytest.raises(ValueError, match="leave out columns with many or long words") as caught:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from models import CostModel, Price
-from models.costs import millionths, money
+from models.costs import millionths, money, price_gaps
 
 HEART = Path(__file__).parents[2] / "examples" / "heart" / "costs.csv"
 amounts = st.integers(0, 10**15).map(money)
@@ -72,6 +72,42 @@ def test_costs_from_sequence_mapping_and_nothing():
     assert CostModel.of(CostModel.of([1, 2], ["a", "b"]), ["b", "a"]).features == ("b", "a")
 
 
+def test_what_is_not_named_costs_1_and_is_told():
+    features = ["age", "sex", "cholesterol"]
+    for costs in ({"age": 2}, CostModel([Price("age", 2)])):
+        with pytest.warns(UserWarning, match="^no price for 'sex', 'cholesterol': each costs 1$"):
+            assert CostModel.of(costs, features) == CostModel.of([2, 1, 1], features)
+    with pytest.warns(UserWarning, match="^no price for 'sex': it costs 1$"):
+        assert CostModel.of({"age": 2, "cholesterol": 0}, features).prices[2].cost == 0
+
+
+def test_nothing_is_told_where_everything_or_nothing_is_priced():
+    """Warnings are errors here."""
+    assert CostModel.of({}, ["a", "b"]) == CostModel.of(None, ["a", "b"])
+    assert CostModel.of({"b": 2, "a": 1}, ["a", "b"]).features == ("a", "b")
+
+
+def test_a_price_without_a_column_is_told_with_the_column_that_was_meant():
+    with pytest.warns(UserWarning, match="^(no|a) price for ") as told:
+        costs = CostModel.of({"age": 2, "chol": 7, "foot": 3}, ["age", "sex", "cholesterol"])
+    assert [str(warning.message) for warning in told] == [
+        "no price for 'sex', 'cholesterol': each costs 1",
+        "a price for 'chol' (did you mean 'cholesterol'?), which is no column: it is not used",
+        "a price for 'foot', which is no column: it is not used",
+    ]
+    assert costs == CostModel.of([2, 1, 1], ["age", "sex", "cholesterol"])
+
+
+def test_a_column_that_has_its_price_is_not_what_was_meant():
+    assert price_gaps(["cholesterol", "chol"], ["cholesterol"]) == ["a price for 'chol', which is no column: it is not used"]
+
+
+def test_of_many_prices_without_a_column_some_are_named():
+    gaps = price_gaps(["a", *(f"stranger number {i}" for i in range(15))], ["a"])
+    assert len(gaps) == 13
+    assert gaps[-1] == "3 more prices are for names that are no columns"
+
+
 def test_a_group_without_a_discount_keeps_its_price():
     costs = CostModel([Price("a", 3, "g"), Price("b", 2, "g")])
     assert costs.marginal("a", ["b"]) == 3
@@ -88,11 +124,9 @@ def test_a_group_without_a_discount_keeps_its_price():
         (lambda: CostModel.of(["3"], ["a"]), "the cost of 'a' is '3': expected a number"),
         (lambda: CostModel.of([True], ["a"]), "the cost of 'a' is True: expected a number"),
         (lambda: CostModel.of([1], ["a", "b"]), "1 costs for 2 features"),
-        (lambda: CostModel.of({"a": 1}, ["a", "b", "c"]), "no cost for 'b', 'c'"),
-        (
-            lambda: CostModel.of({"a": 1, "z": 1}, ["a"]),
-            "costs for 'z', which the data does not have: its features are 'a'",
-        ),
+        (lambda: CostModel.of({"z": 1}, ["a", "b"]), "prices for 'z', and none of them is a column: the columns are 'a', 'b'"),
+        (lambda: CostModel.of([1], ["a"]).arranged(["a", "b", "c"]), "no cost for 'b', 'c'"),
+        (lambda: CostModel.of([1, 1], ["a", "z"]).arranged(["a"]), "costs for 'z', which the data does not have: its features are 'a'"),
         (lambda: CostModel([Price("a", 1), Price("a", 2)]), "priced more than once: 'a'"),
         (lambda: Price("a", 1, cost_in_group=1), "'a' has a cost_in_group but no group"),
         (lambda: Price("a", 1, "g", -1), "the cost_in_group of 'a' is -1"),
@@ -114,6 +148,11 @@ def test_wrong_prices_are_named(make, message):
     ("text", "message"),
     [
         ("", "the price list has no column 'feature', 'cost'"),
+        (f"feature,cost\n{'n' * 201},1\n", "line 2 of the price list"),
+        (
+            f"feature,cost,group\na,1,{'g' * 201}\n",
+            "line 2 of the price list ('a'): the group of 'a' has 201 characters",
+        ),
         ("feature\na\n", "the price list has no column 'cost'"),
         (
             "feature,cost,colour\na,1,red\n",

@@ -92,7 +92,7 @@ def test_categorical_branches_that_lead_nowhere_are_refused():
         ({"delayed": "later"}, "delayed is 'later': expected one of 'wait', 'ahead'"),
         ({"classes": []}, "an ensemble needs at least one class"),
         ({"classes": ["a", "a"]}, "the class 'a' is there more than once"),
-        ({"classes": ["a", None]}, "the class None: expected text, a number, true or false"),
+        ({"classes": ["a", None]}, "the class None: expected text of at most 200 characters, a number, true or false"),
         ({"classes": ["a", float("nan")]}, "the class nan: expected text"),
         ({"classes": ["a"]}, "values has shape (5, 2): expected one value per node and class, (5, 1)"),
         ({"penalties": [[0, 1]]}, "penalties: expected a 2 x 2 matrix"),

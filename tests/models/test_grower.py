@@ -4,6 +4,7 @@ import resource
 import subprocess
 import sys
 
+import numba
 import numpy as np
 import pytest
 
@@ -126,6 +127,7 @@ print(BudgetForestClassifier(max_trees=2, n_jobs=2, random_state=0).fit(X, y).n_
 """
 
 
+@pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="minutes without compiled kernels")
 def test_a_wide_table_of_many_classes_trains_within_its_limit_of_memory():
     """Four histograms of 1,024 x 256 cells and 64 classes would take 512 MiB for each of the two threads."""
     done = subprocess.run([sys.executable, "-c", WIDE], capture_output=True, text=True, check=False)

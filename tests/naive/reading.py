@@ -7,7 +7,7 @@ NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 NOTHING = re.compile(r"[+-]?nan", re.IGNORECASE)
 
 
-def read(data: bytes) -> dict[str, list]:
+def read(data: bytes, drop=(), numeric=(), missing=(), words=()) -> dict[str, list]:
     """name -> values, None where missing; ValueError where the table cannot be taken."""
     text = data.removeprefix(b"\xef\xbb\xbf").decode()
     if "\0" in text:
@@ -18,7 +18,23 @@ def read(data: bytes) -> dict[str, list]:
         raise ValueError("names")
     if len(rows) < 2 or any(len(row) != len(names) for row in rows):
         raise ValueError("rows")
-    return {name: typed([row[i].strip() for row in rows[1:]]) for i, name in enumerate(names)}
+    table = {}
+    for i, name in enumerate(names):
+        cells = ["" if means_nothing(row[i].strip(), missing) else row[i].strip() for row in rows[1:]]
+        if name in numeric:
+            cells = [cell if is_number(cell) else "" for cell in cells]
+        if name not in drop:
+            table[name] = [cell or None for cell in cells] if name in words else typed(cells)
+    return table
+
+
+def is_number(cell: str) -> bool:
+    return bool(NUMBER.fullmatch(cell)) and math.isfinite(float(cell))
+
+
+def means_nothing(cell: str, missing) -> bool:
+    """As it is written; a number by its value."""
+    return cell in missing or (is_number(cell) and any(is_number(text) and float(text) == float(cell) for text in missing))
 
 
 def records(text: str) -> list[list[str]]:
@@ -58,6 +74,6 @@ def records(text: str) -> list[list[str]]:
 
 def typed(cells: list[str]) -> list:
     """Numbers where every cell is one or nothing, else the cells as they are."""
-    if all(not cell or NOTHING.fullmatch(cell) or (NUMBER.fullmatch(cell) and math.isfinite(float(cell))) for cell in cells):
+    if all(not cell or NOTHING.fullmatch(cell) or is_number(cell) for cell in cells):
         return [float(cell) if NUMBER.fullmatch(cell) else None for cell in cells]
     return [cell or None for cell in cells]

@@ -1,5 +1,7 @@
 """`frugal` as it is typed."""
 
+import os
+import signal
 import subprocess
 import sys
 
@@ -56,3 +58,42 @@ def test_no_command_shows_how_to_call_it():
     code, _, err = frugal()
     assert code == 2
     assert "usage: frugal" in err
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("arguments", [("show", "MODEL"), ("show", "MODEL", "--tree", "0"), ("keys", "new")])
+def test_a_reader_that_has_seen_enough_ends_a_command_silently(model, arguments, unbuffered):
+    """As with `cat`: by SIGPIPE, which a shell shows as 141, and without a word."""
+    command = [str(model) if word == "MODEL" else word for word in arguments]
+    assert unread(command, PYTHONUNBUFFERED=unbuffered) == (-signal.SIGPIPE, b"")
+
+
+def test_help_that_nobody_reads_is_silent(model):
+    assert unread(["train", "--help"], PYTHONUNBUFFERED="") == (-signal.SIGPIPE, b"")
+
+
+def unread(arguments, **environment):
+    """How a command ends whose output nobody reads, and what it says of that."""
+    near, far = os.pipe()
+    os.close(near)
+    done = subprocess.run(
+        [sys.executable, "-m", "service.cli", *arguments], stdout=far, stderr=subprocess.PIPE, env=os.environ | environment, check=False
+    )
+    os.close(far)
+    return done.returncode, done.stderr
+
+
+def test_messages_that_nobody_reads_end_a_command_silently(tmp_path):
+    near, far = os.pipe()
+    os.close(near)
+    done = subprocess.run([sys.executable, "-m", "service.cli", "show", str(tmp_path / "none")], stderr=far, check=False)
+    os.close(far)
+    assert done.returncode == -signal.SIGPIPE
+
+
+def test_a_full_disk_is_one_line(model):
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "service.cli", "show", str(model)], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert (done.returncode, done.stderr) == (2, "frugal: cannot write all of the output: No space left on device\n")

@@ -252,7 +252,7 @@ def test_three_hundred_categories_share_the_last_bin():
         ({"alpha": -1}, [[0], [1]], [0, 1], "alpha is -1: expected a number of at least 0"),
         ({"alpha": []}, [[0], [1]], [0, 1], "alpha is an empty grid"),
         ({"costs": [1, 2]}, [[0], [1]], [0, 1], "2 costs for 1 features"),
-        ({"costs": {"y": 1}}, [[0], [1]], [0, 1], "no cost for 'x0'"),
+        ({"costs": {"y": 1}}, [[0], [1]], [0, 1], "prices for 'y', and none of them is a column: the columns are 'x0'"),
         ({"price": "full"}, [[0], [1]], [0, 1], "price is 'full': expected 'constant' or 'path'"),
         ({"max_bins": 1}, [[0], [1]], [0, 1], "max_bins is 1: expected a whole number from 2 to 255"),
         ({"categorical": ["z"]}, [[0], [1]], [0, 1], "categorical names 'z'"),

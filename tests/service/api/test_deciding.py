@@ -3,9 +3,9 @@
 import httpx
 import numpy as np
 
-from models import acquire
+from models import acquire, load
 from service.config import Settings
-from service.example import train_example
+from service.example import example_archive
 from service.reading import read_file
 from tests.databases import rows
 from tests.examples import clinic, wide
@@ -103,7 +103,7 @@ def test_predict_refuses_rows_by_number_and_feature(client: httpx.Client) -> Non
 
 
 def test_predict_of_the_heart_example_equals_acquire(client: httpx.Client) -> None:
-    ensemble = train_example()
+    ensemble = load(example_archive())
     publish(client, "heart", ensemble)
     table = read_file("examples/heart/heart.csv")
     names = [name for name in table.columns if name != "disease"]

@@ -8,9 +8,10 @@ import httpx
 import pytest
 from hypothesis import HealthCheck, given, settings
 
+from models import load
 from service.app import create
 from service.config import Settings
-from service.example import FOLDERS, train_example
+from service.example import FOLDERS, example_archive
 from service.keyform import new_key
 from tests.databases import fresh_sqlite
 from tests.service.conftest import publish
@@ -41,7 +42,7 @@ def keyed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
     key = new_key()
     with fresh_sqlite(tmp_path_factory.mktemp("openapi")) as url, serving(Settings(database=url, admin_key=key)) as client:
         client.headers["Authorization"] = f"Bearer {key}"
-        publish(client, "heart", train_example())
+        publish(client, "heart", load(example_archive()))
         client.post("/v1/admin/datasets", params={"name": "heart"}, content=(FOLDERS[0] / "heart.csv").read_bytes())
         yield client
 

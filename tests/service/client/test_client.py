@@ -14,6 +14,7 @@ import pytest
 
 from models import dump
 from service.client import PENDING, UNAVAILABLE, Client, ClientError, Problem, Unreachable
+from service.client.sessions import as_asked
 from service.config import Settings
 from service.keyform import new_key
 from tests.databases import fresh_sqlite
@@ -53,6 +54,27 @@ def test_a_run_that_crashed_goes_on_under_the_same_idempotency_key(client):
     asked = []
     session = client.run("clinic", lambda question: asked.append(question["feature"]) or "dark", **opening)
     assert (session["id"], session["seed"], asked) == (first["id"], 7, ["scan"])
+
+
+def test_what_was_typed_becomes_what_the_question_wants(client):
+    typed = {"fever": " yes ", "sugar": "120.0", "scan": "dark"}
+    session = client.run("clinic", lambda question: typed[question["feature"]], budget=60)
+    assert [answer["value"] for answer in session["answers"]] == ["yes", 120.0, "dark"]
+    assert session["prediction"]["label"] == "grave"
+
+
+@pytest.mark.parametrize("typed", ["", "high", "1,5", "inf", "nan"])
+def test_what_is_no_number_is_left_to_the_server_to_refuse(client, typed):
+    with pytest.raises(Problem, match="a finite number") as refused:
+        client.run("clinic", lambda question: {"fever": "yes"}.get(question["feature"], typed))
+    assert refused.value.slug == "wrong-answer"
+    assert client.resume(refused.value.session_id, lambda question: {"sugar": "5", "iron": "5"}[question["feature"]])["status"] == "done"
+
+
+def test_typed_text_finds_categories_that_are_numbers_or_truths():
+    question = {"kind": "categorical", "categories": [1, 2.5, True, "1 or 2"]}
+    assert [as_asked(question, text) for text in ("1", "2.5", "true", "1 or 2", "3")] == [1, 2.5, True, "1 or 2", "3"]
+    assert [as_asked({"kind": "numeric", "categories": None}, given) for given in (63, None, PENDING)] == [63, None, PENDING]
 
 
 @pytest.mark.parametrize("nothing", [None, UNAVAILABLE])

@@ -20,7 +20,7 @@ from tests.service.client.wires import Relay, quick, relayed, scripted
 from tests.serving import problem, serving
 
 HEART = Path(__file__).parents[3] / "examples" / "heart" / "heart.csv"
-LONG = {"max_trees": 1000, "alpha": [0, 1, 2, 3, 4, 5, 6, 7, 8]}  # about ten seconds, unless it is cancelled
+LONG = {"max_trees": 1000, "alpha": list(range(50))}  # a minute or more, unless it is cancelled
 MB = 1 << 20
 
 
@@ -85,13 +85,24 @@ def test_what_is_no_table_is_told(client):
     assert (refused.value.slug, refused.value.body["row"]) == ("bad-table", 3)
 
 
+def test_a_table_is_sent_with_choices(client):
+    data = b"id,age,size\nA,31,7\nB,?,NA\nC,old,9\n"
+    stored = client.push_dataset("chosen", data, {"id": 3, "age": 2}, drop=["id"], numeric="age", missing=("NA", "?"))
+    told = [(column["name"], column["kind"], column["missing"], column["cost"]) for column in stored["columns"]]
+    assert told == [("age", "numeric", 2, 2), ("size", "numeric", 1, 1)]
+    assert stored["warnings"] == ["'age': 1 cell is no number and taken as missing: 1 value (row 4)"]
+    with pytest.raises(Problem, match="numeric: name 1 of 1 is no column of the table"):
+        client.push_dataset("wrong", data, numeric=["weight"])
+    client.delete_dataset("chosen")
+
+
 def test_prices_are_set_with_the_table_and_later(client):
     costs = {column["name"]: column["cost"] for column in client.dataset("heart")["columns"]}
     assert (costs["age"], costs["thal"], costs["vessels"]) == (1.0, 102.9, 1.0)
     client.push_dataset("priced", HEART)
     changed = client.set_costs("priced", {"vessels": 100.9})
     assert {column["name"]: column["cost"] for column in changed["columns"]}["vessels"] == 100.9
-    with pytest.raises(Problem, match="no column 'foot'"):
+    with pytest.raises(Problem, match="no column of this name; it has 'age'"):
         client.set_costs("priced", {"foot": 1})
     client.delete_dataset("priced")
 
@@ -103,6 +114,9 @@ def test_a_price_list_too_long_for_an_address_is_set_all_the_same(client):
     for _ in range(2):
         stored = client.push_dataset("wide", table, costs)
         assert [column["cost"] for column in stored["columns"]] == list(range(900))
+    client.delete_dataset("wide")
+    stored = client.push_dataset("wide", table, costs, drop=["feature_0000,feature_0001", "feature_0002"])
+    assert [column["cost"] for column in stored["columns"]] == list(range(3, 900))
     client.delete_dataset("wide")
 
 

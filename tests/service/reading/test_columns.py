@@ -73,7 +73,6 @@ def test_coded_columns_are_arrays_of_words():
 def test_labels_are_text_and_whole_numbers_have_no_point():
     table = table_of("a,b,c,d\n1,0.5,x,1\n-2,3,y,\n")
     assert table.labels("a").tolist() == ["1", "-2"]
-    assert table.labels("b").tolist() == ["0.5", "3"]
     assert table.labels("c").tolist() == ["x", "y"]
     with pytest.raises(ValueError, match="1 rows have no 'd'"):
         table.labels("d")
@@ -81,6 +80,23 @@ def test_labels_are_text_and_whole_numbers_have_no_point():
         table.labels("q")
     with pytest.raises(ValueError, match="more than 200 characters"):
         table_of("a\n" + "x" * 201 + "\n").labels("a")
+
+
+def test_a_regression_target_is_no_label():
+    table = table_of("price,size,rooms\n" + "".join(f"{i}.5,{1000 + i},{i % 7}\n" for i in range(300)))
+    with pytest.raises(
+        ValueError, match=r"^'price' cannot be the label: its values are numbers with fractions, as a regression target has\. "
+    ):
+        table.labels("price")
+    with pytest.raises(ValueError, match=r"^'size' cannot be the label: its values are 300 different numbers in 300 rows, as a regression"):
+        table.labels("size")
+    assert set(table.labels("rooms").tolist()) == set("0123456")
+    mixed = table_of("price,grade\n?,4+\n" + "".join(f"{i}.5,{i % 4}\n" for i in range(300)))
+    with pytest.raises(
+        ValueError, match=r"^'price' cannot be the label: its values are 300 different numbers in 301 rows, as a regression"
+    ):
+        mixed.labels("price")
+    assert set(mixed.labels("grade").tolist()) == {"0", "1", "2", "3", "4+"}
 
 
 def test_what_is_described_is_json():

@@ -129,7 +129,7 @@ def test_an_archive_over_the_limit_is_refused(database_url: str) -> None:
 
 
 def test_large_archives_are_stored_in_chunks(client: httpx.Client, database_url: str) -> None:
-    big = clinic(parameters={"note": "x" * 2_500_000})
+    big = clinic(parameters={"notes": ["x" * 1000] * 2500})
     about = publish(client, "big", big)
     sizes = rows(database_url, "SELECT length(bytes) FROM archive_chunks ORDER BY archive_id, position")
     assert max(size for (size,) in sizes) <= 1 << 20

@@ -20,7 +20,7 @@ from models import dump
 from service.cli import _parser, main
 from service.client import Client
 from service.config import Settings
-from service.example import train_example
+from service.example import example_archive
 from service.keyform import new_key, well_formed
 from service.remote.keys import PAGE, DatabaseKeys, expiry
 from service.store.migrating import prepared
@@ -155,8 +155,8 @@ def test_what_is_wrong_with_a_model_is_one_line(url, tmp_path, refused, monkeypa
     (tmp_path / "noise").write_bytes(b"hello")
     assert "5 bytes are too few for an archive" in refused("models", "push", "clinic", tmp_path / "noise")
     assert "none: No such file or directory" in refused("models", "push", "clinic", tmp_path / "none")
-    assert "There is no model 'ward:7': frugal models list shows what there is." in refused("models", "retire", "ward", 7)
-    assert "There is no model" in refused("ask", "--model", "ward", "--url", url)
+    assert "There is no such model, alias or version: frugal models list shows what there is." in refused("models", "retire", "ward", 7)
+    assert "There is no such model" in refused("ask", "--model", "ward", "--url", url)
 
 
 def test_no_server_says_how_to_start_one(refused):
@@ -235,7 +235,7 @@ def heart(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a server with the heart example."""
     with fresh_sqlite(tmp_path_factory.mktemp("heart")) as database, serving(Settings(database=database)) as server:
         with Client(str(server.base_url)) as client:
-            client.publish("heart", dump(train_example()))
+            client.publish("heart", example_archive())
         yield str(server.base_url)
 
 
@@ -275,6 +275,18 @@ def test_the_python_of_the_page_runs(heart, capsys):
     assert names["session"]["status"] == "done"
     names["client"].close()
     assert "404 model-not-found" in capsys.readouterr().out
+
+
+def test_the_python_of_the_readme_is_typed_to_and_prints_a_result(heart):
+    section = (ROOT / "README.md").read_text().split("## In one minute\n")[1].split("\n## ")[0]
+    (block,) = re.findall(r"```python\n(.*?)```", section, re.DOTALL)
+    command = [sys.executable, "-c", block.replace("http://127.0.0.1:8000", heart)]
+    typed = "atypical\n63\n145\n"
+    done = subprocess.run(command, cwd=ROOT, input=typed, capture_output=True, text=True, check=True)
+    assert done.stdout.startswith(
+        "What kind of chest pain does the patient report? ['atypical', 'non_anginal', 'none', 'typical'] costs 1.0: "
+    )
+    assert re.search(r": (absent|present) \d+\.\d+\n$", done.stdout), done.stdout
 
 
 def test_the_commands_of_the_page_are_commands():

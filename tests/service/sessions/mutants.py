@@ -22,7 +22,7 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, 'answer', $8)
 
 @asynccontextmanager
 async def lent(pool):
-    db = await pool._take()
+    db = await pool._take(False)
     try:
         yield db
     finally:

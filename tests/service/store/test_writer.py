@@ -22,7 +22,7 @@ def writer(tmp_path: Path):
         connection.execute("CREATE TABLE IF NOT EXISTS t (n INTEGER PRIMARY KEY)")
         return connection
 
-    writer = Writer(connect)
+    writer = Writer(connect())
     yield writer
     writer.close()
 
@@ -55,6 +55,38 @@ def test_work_is_done_in_order_of_arrival(writer: Writer) -> None:
 
     asyncio.run(main())
     assert order == list(range(50))
+
+
+def test_past_its_limit_the_queue_takes_no_more_of_coroutines(writer: Writer) -> None:
+    writer.most = 3
+    release = held(writer)
+
+    async def main() -> None:
+        jobs = [asyncio.create_task(writer.arun(add(i), 5)) for i in range(5)]
+        done, waiting = await asyncio.wait(jobs, timeout=0.2)
+        assert [type(job.exception()) for job in done] == [Busy, Busy]
+        release.set()
+        await asyncio.gather(*waiting)
+        await writer.arun(add(9), 5)
+
+    asyncio.run(main())
+    assert contents(writer) == [0, 1, 2, 9]
+
+
+def test_a_file_that_cannot_be_written_fails_all_who_wait_together(writer: Writer, tmp_path: Path) -> None:
+    writer.run(lambda db: None, 2)  # nothing is under way
+    writer.connection.execute("PRAGMA busy_timeout = 500")
+    other = sqlite3.connect(tmp_path / "w.db", isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+
+    async def main() -> list[object]:
+        return await asyncio.gather(*(writer.arun(add(i), 30) for i in range(40)), return_exceptions=True)
+
+    begun = time.monotonic()
+    found = asyncio.run(main())
+    other.close()
+    assert {type(each) for each in found} == {DatabaseAway}
+    assert time.monotonic() - begun < 10  # a wait or two for all, not forty
 
 
 def test_what_fails_fails_alone(writer: Writer) -> None:

@@ -12,7 +12,7 @@ from service.config import Settings
 from service.errors import DatasetInUse, DatasetNotFound, InvalidRequest, JobNotFound, JobOver, KeyReused
 from service.reading import Reader
 from service.registry.describing import describe
-from service.registry.versions import resolve
+from service.registry.versions import read_ensemble, resolve
 from service.store import archives
 from service.store import jobs as stored
 from service.store.audit import Actor
@@ -237,15 +237,15 @@ def test_an_idempotency_key_submits_one_job(database: Database) -> None:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"label": "ill"}, "no column 'ill'; its columns are 'age', 'colour', 'sick'"),
-        ({"costs": {"height": {"cost": 1}}}, "no column 'height'"),
+        ({"label": "ill"}, "label: the data set has no column of this name; it has 'age', 'colour', 'sick'"),
+        ({"costs": {"height": {"cost": 1}}}, "costs.#1: the data set has no column of this name; it has 'age', 'colour'"),
         ({"costs": {"sick": {"cost": 1}}}, "'sick' is the label"),
         ({"learner": "oracle"}, "the learners are budget-forest, greedy-tree"),
         ({"learner": "greedy-tree", "budget": 5.0}, "takes none"),
-        ({"params": {"categorical": ["sick"]}}, "no feature 'sick'"),
+        ({"params": {"categorical": ["sick"]}}, "no feature of this name; it has 'age', 'colour'"),
         ({"publish": {"name": "A/B", "alias": None}}, "1 to 64"),
         ({"publish": {"name": "a", "alias": "💔"}}, "1 to 64"),
-        ({"penalties": {"maybe": {"no": 1.0}}}, "'maybe' is no value of 'sick'"),
+        ({"penalties": {"maybe": {"no": 1.0}}}, "1 of the labels that they name are no values of 'sick'"),
     ],
 )
 def test_what_cannot_be_done_is_refused_at_once(database: Database, database_url: str, given: dict, said: str) -> None:
@@ -253,6 +253,17 @@ def test_what_cannot_be_done_is_refused_at_once(database: Database, database_url
         submit(database, **given)
     assert said in caught.value.detail
     assert rows(database_url, "SELECT count(*) FROM jobs") == [(0,)]
+
+
+def test_features_without_a_price_are_told_with_the_job(database: Database) -> None:
+    with Reader() as reader:
+        reader.feed(b"a,b,c,y\n" + b"".join(b"%d,%d,%d,%d\n" % (i, i % 3, i % 5, i % 2) for i in range(40)))
+        datasets.store(database, ME, "priced", reader.finish(), 1, {"a": {"cost": 2.0}})
+    assert submit(database, dataset="priced", label="y").spec["warnings"] == ["no price for 'b', 'c': each costs 1"]
+    assert submit(database, dataset="priced", label="y", costs={"b": {"cost": 1.0}}).spec["warnings"] == ["no price for 'c': it costs 1"]
+    assert submit(database, dataset="priced", label="y", costs={"b": {"cost": 1.0}, "c": {"cost": 1.0}}).spec["warnings"] == []
+    datasets.set_costs(database, ME, "priced", {})
+    assert submit(database, dataset="priced", label="y").spec["warnings"] == []  # nothing is priced
 
 
 @pytest.mark.parametrize(("label", "there"), [("0", True), ("3", True), ("4", False), ("-1", False), ("1.0", False), ("x", False)])
@@ -264,8 +275,16 @@ def test_penalties_of_numbers_are_held_against_their_range(database: Database, l
     if there:
         assert submit(database, dataset="numbers", label="y", penalties=penalties).status == "queued"
     else:
-        with pytest.raises(InvalidRequest, match="is no value of 'y'"):
+        with pytest.raises(InvalidRequest, match="no values of 'y'"):
             submit(database, dataset="numbers", label="y", penalties=penalties)
+
+
+def test_a_column_with_words_that_cannot_be_shown_is_told_of_at_once(database: Database) -> None:
+    with Reader() as reader:
+        reader.feed(b"x,notes,y\n" + b"".join(b"%d,%s,%d\n" % (i, b"n" * (201 if i == 7 else 200), i % 2) for i in range(40)))
+        datasets.store(database, ME, "notes", reader.finish(), 1, None)
+    with pytest.raises(InvalidRequest, match="dataset: the column 'notes' has words of more than 200 characters"):
+        submit(database, dataset="notes", label="y")
 
 
 @pytest.mark.parametrize(
@@ -273,10 +292,12 @@ def test_penalties_of_numbers_are_held_against_their_range(database: Database, l
     [
         (["yes", "", "no"], "missing in 1 rows"),
         (["yes", "yes", "yes"], "the same in every row"),
-        (["1.5", "2", "3"], "not whole"),
-        ([str(i) for i in range(5000)], "more than 1,000 different values"),
+        (["1.5", "2", "3"], "are numbers with fractions, as a regression target has"),
+        ([str(i) for i in range(5000)], "are very many different numbers in 5,000 rows, as a regression target has"),
         ([f"w{i}" for i in range(5000)], "5,000 different values"),
-        ([str(i % 300) for i in range(600)], "300 different values"),
+        ([str(i % 300) for i in range(600)], "are 300 different numbers in 600 rows, as a regression target has"),
+        ([str(i) for i in range(30)], "are 30 different numbers in 30 rows, as a regression target has"),
+        ([*(f"{i}.5" for i in range(30)), "?"], "are 30 different numbers in 31 rows, as a regression target has, and a few words"),
         (["x" * 201, "y"] * 3, "more than 200 characters"),
     ],
 )
@@ -288,3 +309,90 @@ def test_labels_that_cannot_be_learnt_are_refused(database: Database, cells: lis
         submit(database, dataset="odd", label="y")
     assert said in caught.value.detail
     assert caught.value.detail.startswith("label: ")
+
+
+# What an attempt has staged
+
+
+def staged(database: Database) -> jobs.Claim:
+    """A job in training, of whose model some bytes are stored."""
+    claim = jobs.claim(database, LEASE)
+    assert claim is not None
+    jobs.staging(database, claim).add([b"half", b"a", b"model"])
+    return claim
+
+
+def models_left(url: str) -> int:
+    return int(rows(url, "SELECT count(*) FROM archives WHERE id NOT IN (SELECT archive_id FROM datasets)")[0][0])
+
+
+END: dict[str, Any] = {
+    "claimed by another": lambda database, claim: (lapse(database), jobs.claim(database, LEASE)),
+    "cancelled": lambda database, claim: jobs.cancel(database, ME, claim.job.id),
+    "failed": lambda database, claim: jobs.fail(database, claim, "it cannot be done"),
+    "tried again": lambda database, claim: jobs.again(database, claim, "it was killed"),
+    "released": lambda database, claim: jobs.release(database, claim),
+}
+
+
+@pytest.mark.parametrize("how", END)
+def test_what_an_attempt_has_staged_goes_with_its_lease(database: Database, database_url: str, how: str) -> None:
+    submit(database)
+    claim = staged(database)
+    assert models_left(database_url) == 1
+    END[how](database, claim)
+    assert models_left(database_url) == 0
+
+
+@pytest.mark.parametrize("how", END)
+def test_who_has_lost_the_lease_stages_nothing_more(database: Database, database_url: str, how: str) -> None:
+    submit(database)
+    claim = staged(database)
+    late, anew = jobs.staging(database, claim), jobs.staging(database, claim)
+    late.add([b"half", b"a", b"model"])
+    END[how](database, claim)
+    for write in (lambda: late.add([b"the rest"]), late.seal, lambda: anew.add([b"all of it"])):
+        with pytest.raises(LeaseLost):
+            write()
+    assert models_left(database_url) == 0
+
+
+def test_what_was_staged_goes_when_the_last_attempt_is_lost(database: Database, database_url: str) -> None:
+    job = submit(database)
+    for _ in range(jobs.ATTEMPTS):
+        staged(database)
+        lapse(database)
+    assert jobs.claim(database, LEASE) is None
+    assert (status(database, job.id), models_left(database_url)) == ("failed", 0)
+
+
+def test_what_is_published_stays(database: Database, database_url: str) -> None:
+    submit(database)
+    claim = jobs.claim(database, LEASE)
+    assert claim is not None
+    ensemble, staging = clinic(), jobs.staging(database, claim)
+    staging.add([dump(ensemble)])
+    staging.seal()
+    jobs.finish(database, claim, staging.id, describe(ensemble), [])
+    with pytest.raises(JobOver):
+        jobs.cancel(database, ME, claim.job.id)
+    archives.drop_condemned(database)
+    assert dump(read_ensemble(database, "small", 1)) == dump(ensemble)
+
+
+def test_a_running_jobs_bytes_are_kept_however_old(database: Database, database_url: str) -> None:
+    submit(database)
+    staged(database)
+    database.write(archives.condemn_unused)
+    archives.drop_condemned(database)
+    assert models_left(database_url) == 1
+
+
+def test_a_new_process_on_an_sqlite_file_drops_what_the_last_one_left(database: Database, database_url: str) -> None:
+    submit(database)
+    staged(database)
+    archives.stage(database, b"an upload that was cut off")
+    jobs.release_all(database)
+    assert models_left(database_url) == 1  # the job's, until it is claimed: it may still be another's on PostgreSQL
+    assert jobs.claim(database, LEASE) is not None
+    assert models_left(database_url) == 0

@@ -1,0 +1,37 @@
+"""The model of the heart example, trained anew: `make example`. A budget forest within a mean cost of 60.
+
+python -m examples.heart_model
+"""
+
+from pathlib import Path
+
+from models import CostModel, Ensemble, dump
+from service.reading import read_file
+from service.training.pricing import from_model
+from service.training.run import train
+from service.training.spec import Spec
+
+FOLDER = Path(__file__).parent / "heart"
+MODEL = FOLDER / "heart.safetensors"
+
+
+def trained() -> Ensemble:
+    spec = Spec(
+        dataset="heart",
+        label="disease",
+        learner="budget-forest",
+        params={"alpha": [0, 2, 4, 8]},
+        budget=60,
+        costs=from_model(CostModel.from_csv(FOLDER / "costs.csv")),
+    )
+    return train(read_file(FOLDER / "heart.csv"), spec).ensemble
+
+
+def main() -> None:
+    before = MODEL.read_bytes() if MODEL.exists() else b""
+    archive = dump(trained(), MODEL)
+    print(f"{MODEL.relative_to(Path.cwd())} {'is as it was' if archive == before else 'has changed: commit it'}")
+
+
+if __name__ == "__main__":
+    main()

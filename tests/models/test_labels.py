@@ -1,0 +1,48 @@
+"""Labels are classes: what is a regression target is refused before anything is grown."""
+
+import numpy as np
+import pytest
+
+from models import BudgetForestClassifier, GreedyTreeClassifier
+from models.table import read_labels
+
+FRACTIONS = r"^Unknown label type: continuous\. The labels are numbers with fractions, as a regression target has\. Frugal predicts classes"
+
+
+@pytest.mark.parametrize("learner", [BudgetForestClassifier, GreedyTreeClassifier])
+@pytest.mark.parametrize("y", [np.linspace(0, 1, 40), np.linspace(0, 1, 40).astype(object), [0.5, 1.5] * 20])
+def test_numbers_with_fractions_are_refused_before_anything_is_grown(monkeypatch, learner, y):
+    monkeypatch.setattr("models.learners.greedy.Binning.of", lambda *_: pytest.fail("it grows"))
+    with pytest.raises(ValueError, match=FRACTIONS):
+        learner().fit(np.arange(40)[:, None], y)
+
+
+@pytest.mark.parametrize(
+    ("labels", "why"),
+    [
+        (np.arange(257).repeat(10), "are 257 different numbers in 2,570 rows"),
+        (np.arange(257.0).repeat(10), "are 257 different numbers in 2,570 rows"),
+        (np.arange(21), "are 21 different numbers in 21 rows"),
+        (np.arange(41).astype(object), "are 41 different numbers in 41 rows"),
+    ],
+)
+def test_very_many_different_numbers_are_refused(labels, why):
+    with pytest.raises(ValueError, match=f"Unknown label type: continuous. The labels {why}, as a regression target has"):
+        read_labels(labels, len(labels))
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        np.arange(256).repeat(10),
+        np.arange(20),  # so few are classes in a table of any size
+        np.arange(21).repeat(2),  # half of the rows
+        np.arange(300).astype(str),  # words are names
+        np.array([1.0, 2.0] * 30),
+        np.array([True, False] * 30),
+        np.array([True, False] * 30, object),
+    ],
+)
+def test_classes_are_taken(labels):
+    classes, index = read_labels(labels, len(labels))
+    assert (classes[index] == labels).all()
