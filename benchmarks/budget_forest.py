@@ -23,11 +23,11 @@ from sklearn.ensemble import RandomForestClassifier
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from models import BudgetForestClassifier, CostModel, Feature, GreedyTreeClassifier, Price, Schema, acquire
-from models.binning import Binning
-from models.criteria import criterion, impurity
-from models.curves import Point, by_trees, frontier, plot
-from models.grower import Grower
+from frugal.models import BudgetForestClassifier, CostModel, Feature, GreedyTreeClassifier, Price, Schema, acquire
+from frugal.models.binning import Binning
+from frugal.models.criteria import criterion, impurity
+from frugal.models.curves import Point, by_trees, frontier, plot
+from frugal.models.grower import Grower
 from tests.converting import from_sklearn
 
 TRAIN, VALID = 36_603, 15_688
@@ -261,10 +261,10 @@ MEMORY = """
 import sys
 import numpy as np
 sys.path.insert(0, ".")
-from models import CostModel, Feature, Schema
-from models.binning import Binning
-from models.criteria import criterion, impurity
-from models.grower import Grower
+from frugal.models import CostModel, Feature, Schema
+from frugal.models.binning import Binning
+from frugal.models.criteria import criterion, impurity
+from frugal.models.grower import Grower
 
 def peak():
     return next(int(line.split()[1]) * 1024 for line in open("/proc/self/status") if line.startswith("VmHWM"))

@@ -20,14 +20,14 @@ from sklearn.ensemble import RandomForestClassifier
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from models import Ask, Ensemble, acquire, decide, warm_up
+from frugal.models import Ask, Ensemble, acquire, decide, warm_up
 from tests.converting import from_sklearn
 
 CLASSES, FEATURES = 7, 54
 START = """
 import time
 start = time.perf_counter()
-from models import Ensemble, Feature, Leaf, Schema, Split, decide
+from frugal.models import Ensemble, Feature, Leaf, Schema, Split, decide
 tree = Split("size", [1, 1], threshold=1.0, children=[Leaf([1, 0]), Leaf([0, 1])])
 decide(Ensemble.of([tree], Schema([Feature("size")]), classes=["a", "b"], vote="majority"), {})
 print(time.perf_counter() - start)

@@ -142,7 +142,7 @@ def processor(root: int, beside: bool = False) -> float:
 
 
 def in_background(pid: int) -> bool:
-    return "service.warming" in command(pid)
+    return "frugal.service.warming" in command(pid)
 
 
 def stat(pid: int) -> list[str]:

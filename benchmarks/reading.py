@@ -25,8 +25,8 @@ import polars
 import pyarrow
 import pyarrow.csv
 
-from models import warm_up
-from service.reading import Columns, Reader, pack, read_file
+from frugal.models import warm_up
+from frugal.service.tables import Columns, Reader, pack, read_file
 
 THREADS = 2
 PEAK = """
@@ -39,7 +39,7 @@ if which == "polars":
 elif which == "pyarrow":
     import pyarrow, pyarrow.csv; pyarrow.set_cpu_count(2); read = pyarrow.csv.read_csv
 else:
-    from service.reading import pack, read_file
+    from frugal.service.tables import pack, read_file
     read = read_file if which == "read" else lambda path: sum(map(len, pack(read_file(path))))
 read(small)
 before = most()

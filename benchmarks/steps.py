@@ -29,8 +29,8 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from benchmarks.steps_parts.loading import load
 from benchmarks.steps_parts.place import BARE, OURS, Place, opened, patients, place, processor_seconds, serving, settled, tally
-from models import Ensemble, acquire
-from service.example import NAME
+from frugal.models import Ensemble, acquire
+from frugal.service.example import NAME
 
 ENGINES = ("postgres", "sqlite")
 CLIENTS = 16

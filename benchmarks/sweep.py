@@ -28,7 +28,7 @@ ENOUGH = 5.0  # seconds of a first round after which there is no other
 
 
 def main() -> None:
-    from models.learners import LEARNERS
+    from frugal.models.learners import LEARNERS
 
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path, required=True)
@@ -102,7 +102,7 @@ def fit(path: Path, learner: str) -> None:
     import pandas as pd
     from sklearn.ensemble import RandomForestClassifier
 
-    from models.learners import LEARNERS
+    from frugal.models.learners import LEARNERS
 
     frame = pd.read_csv(path, low_memory=False)
     labels = frame.pop("label").to_numpy().astype(str)

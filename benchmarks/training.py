@@ -38,13 +38,13 @@ import pyarrow.csv
 from benchmarks.steps_parts.loading import load
 from benchmarks.steps_parts.place import OURS, ROOT, Place, environment, opened, place, serving
 from benchmarks.steps_parts.watchers import watching
-from models.costs import CostModel
-from models.warm import warm_up
-from service.client import Client
-from service.reading import Columns, pack, read_file
-from service.training.pricing import from_model
-from service.training.run import make_learner, split
-from service.training.spec import Spec
+from frugal.client import Client
+from frugal.models.costs import CostModel
+from frugal.models.warm import warm_up
+from frugal.service.tables import Columns, pack, read_file
+from frugal.service.training.pricing import from_model
+from frugal.service.training.run import make_learner, split
+from frugal.service.training.spec import Spec
 
 HEART = ROOT / "examples" / "heart"
 ENGINES = ("sqlite", "postgres")
@@ -66,7 +66,7 @@ def trained(where: Place, engine: str) -> Iterator[tuple[int, int, str]]:
         if engine == "sqlite":
             yield port, process, url
             return
-        command = [sys.executable, "-m", "service.cli", "worker"]
+        command = [sys.executable, "-m", "frugal.service.commands.main", "worker"]
         with open(os.devnull, "wb") as nowhere:
             worker = subprocess.Popen(command, cwd=ROOT, env=environment(url), stdout=nowhere, stderr=nowhere)
         try:

@@ -7,7 +7,7 @@ python -m examples.client     # FRUGAL_URL and FRUGAL_KEY name another server an
 import os
 from typing import Any
 
-from service.client import LOCAL, PENDING, UNAVAILABLE, Client, ClientError, Value
+from frugal.client import LOCAL, PENDING, UNAVAILABLE, Client, ClientError, Value
 
 PATIENT: dict[str, Value] = {
     "age": 50,

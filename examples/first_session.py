@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from models import Ask, BudgetForestClassifier, CostModel, Ensemble, decide
-from service.reading import read_file
+from frugal import Ask, BudgetForestClassifier, CostModel, Ensemble, decide
+from frugal.service.tables import read_file
 
 HERE = Path(__file__).parent / "heart"
 

@@ -5,11 +5,11 @@ python -m examples.heart_model
 
 from pathlib import Path
 
-from models import CostModel, Ensemble, dump
-from service.reading import read_file
-from service.training.pricing import from_model
-from service.training.run import train
-from service.training.spec import Spec
+from frugal import CostModel, Ensemble, dump
+from frugal.service.tables import read_file
+from frugal.service.training.pricing import from_model
+from frugal.service.training.run import train
+from frugal.service.training.spec import Spec
 
 FOLDER = Path(__file__).parent / "heart"
 MODEL = FOLDER / "heart.safetensors"

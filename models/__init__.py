@@ -1,15 +1,15 @@
 """Learning and deciding: numpy and numba only."""
 
-from models.acquire import Acquisition, acquire, predict
-from models.archive import dump, load
-from models.costs import CostModel, Price
-from models.decide import Ask, Decision, Standing, Stop, Wait, decide, stand
-from models.ensemble import Ensemble
-from models.learners.budget_forest import BudgetForestClassifier
-from models.learners.greedy import GreedyTreeClassifier
-from models.schema import Feature, Schema
-from models.tree import Leaf, Split, Tree
-from models.warm import warm_up
+from frugal.models.acquire import Acquisition, acquire, predict
+from frugal.models.archive import dump, load
+from frugal.models.costs import CostModel, Price
+from frugal.models.decide import Ask, Decision, Standing, Stop, Wait, decide, stand
+from frugal.models.ensemble import Ensemble
+from frugal.models.learners.budget_forest import BudgetForestClassifier
+from frugal.models.learners.greedy import GreedyTreeClassifier
+from frugal.models.schema import Feature, Schema
+from frugal.models.tree import Leaf, Split, Tree
+from frugal.models.warm import warm_up
 
 __all__ = [
     "Acquisition",

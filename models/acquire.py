@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from models.costs import MILLION
-from models.decide import _confidence, _remaining
-from models.ensemble import Ensemble
-from models.kernels import acquiring
-from models.kernels.walking import AT_LEAVES
+from frugal.models.costs import MILLION
+from frugal.models.decide import _confidence, _remaining
+from frugal.models.ensemble import Ensemble
+from frugal.models.kernels.serving import acquiring
+from frugal.models.kernels.serving.walking import AT_LEAVES
 
 BLOCK = 1024  # rows a thread takes at a time: some milliseconds of work
 

@@ -9,11 +9,11 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from models.costs import CostModel, Price, is_text
-from models.ensemble import Ensemble
-from models.flat import Flat
-from models.schema import Feature, Schema
-from models.tensors import DTYPES, BadArchive, find_places, from_json, read_header, sealed, write_header
+from frugal.models.costs import CostModel, Price, is_text
+from frugal.models.ensemble import Ensemble
+from frugal.models.flat import Flat
+from frugal.models.schema import Feature, Schema
+from frugal.models.tensors import DTYPES, BadArchive, find_places, from_json, read_header, sealed, write_header
 
 FORMAT = 1
 TYPES = {

@@ -6,9 +6,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from models.kernels.binning import bin_categories, bin_numbers
-from models.kernels.splitting import Bins
-from models.schema import CATEGORICAL, Schema
+from frugal.models.kernels.growth.binning import bin_categories, bin_numbers
+from frugal.models.kernels.growth.splitting import Bins
+from frugal.models.schema import CATEGORICAL, Schema
 
 MOST_BINS = 255  # the 256th code is for missing
 SAMPLE = 200_000  # rows that edges are taken from; more change nothing that 255 bins can show

@@ -21,10 +21,10 @@ from typing import Any, TextIO
 import numpy as np
 from numpy.typing import NDArray
 
-from models.kernels import pricing
-from models.kernels.compiling import as_python
-from models.kernels.pricing import Prices
-from models.naming import meant, quoted
+from frugal.models.kernels import pricing
+from frugal.models.kernels.compiling import as_python
+from frugal.models.kernels.pricing import Prices
+from frugal.models.naming import meant, quoted
 
 MILLION = 1_000_000
 DEAREST = 1_000_000_000  # what one feature may cost

@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from models.kernels import impurity as kernels
-from models.kernels.impurity import Impurity
-from models.kernels.splitting import Criterion
+from frugal.models.kernels.growth import impurity as kernels
+from frugal.models.kernels.growth.impurity import Impurity
+from frugal.models.kernels.growth.splitting import Criterion
 
 IMPURITIES = {
     "threshold-pairs": kernels.THRESHOLD_PAIRS,

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from models.acquire import acquire, predict
-from models.ensemble import Ensemble
+from frugal.models.acquire import acquire, predict
+from frugal.models.ensemble import Ensemble
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,11 +7,11 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from models.costs import millionths, money, shown
-from models.ensemble import Ensemble, Label
-from models.kernels import deciding
-from models.kernels.walking import ANSWERED, BOUGHT, PENDING
-from models.schema import Value
+from frugal.models.costs import millionths, money, shown
+from frugal.models.ensemble import Ensemble, Label
+from frugal.models.kernels.serving import deciding
+from frugal.models.kernels.serving.walking import ANSWERED, BOUGHT, PENDING
+from frugal.models.schema import Value
 
 UNLIMITED = np.iinfo(np.int64).max
 REASONS: dict[int, Literal["leaf", "decided", "confident", "budget", "exhausted"]] = {
@@ -87,7 +87,7 @@ def decide(
 
     Examples
     --------
-    >>> from models import Ensemble, Feature, Leaf, Schema, Split
+    >>> from frugal.models import Ensemble, Feature, Leaf, Schema, Split
     >>> tree = Split("fever", [6, 4], branches={"no": 0, "yes": 1}, children=[Leaf([5, 1]), Leaf([1, 3])])
     >>> schema = Schema([Feature("fever", "categorical", ("no", "yes"))])
     >>> ensemble = Ensemble.of([tree], schema, [2.5], classes=["well", "flu"], vote="counts")

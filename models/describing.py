@@ -4,8 +4,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from models.flat import Flat
-from models.schema import NUMERIC, Feature, Schema, Value
+from frugal.models.flat import Flat
+from frugal.models.schema import NUMERIC, Feature, Schema, Value
 
 
 def tree_text(flat: Flat, schema: Schema, classes: Sequence[Any], vote: str, root: int) -> str:

@@ -10,16 +10,16 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from models.costs import LONGEST_NAME, LONGEST_TEXT, CostModel, is_word, shown
-from models.describing import path_text, tree_text
-from models.flat import LOUDEST, Flat, packed
-from models.kernels import walking
-from models.kernels.checking import trail_starts
-from models.kernels.pricing import Prices
-from models.kernels.walking import Forest
-from models.schema import Schema, Value
-from models.tree import Leaf, Split, Tree
-from models.votes import VOTES, ballot
+from frugal.models.costs import LONGEST_NAME, LONGEST_TEXT, CostModel, is_word, shown
+from frugal.models.describing import path_text, tree_text
+from frugal.models.flat import LOUDEST, Flat, packed
+from frugal.models.kernels.pricing import Prices
+from frugal.models.kernels.serving import walking
+from frugal.models.kernels.serving.checking import trail_starts
+from frugal.models.kernels.serving.walking import Forest
+from frugal.models.schema import Schema, Value
+from frugal.models.tree import Leaf, Split, Tree
+from frugal.models.votes import VOTES, ballot
 
 ORDERS = {"sequential": walking.SEQUENTIAL, "votes": walking.VOTES}
 STOPS = {"leaf": walking.AT_LEAVES, "decided": walking.WHEN_DECIDED}
@@ -33,7 +33,7 @@ class Ensemble:
 
     Examples
     --------
-    >>> from models import CostModel, Feature, Leaf, Schema, Split, decide
+    >>> from frugal.models import CostModel, Feature, Leaf, Schema, Split, decide
     >>> schema = Schema([Feature("temperature", unit="C"), Feature("cough", "categorical", ("no", "yes"))])
     >>> tree = Split("temperature", [6, 4], threshold=37.5, children=[
     ...     Leaf([5, 1]),

@@ -6,10 +6,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from models.kernels import checking
-from models.kernels.walking import NODE
-from models.schema import Schema
-from models.tree import Tree
+from frugal.models.kernels.serving import checking
+from frugal.models.kernels.serving.walking import NODE
+from frugal.models.schema import Schema
+from frugal.models.tree import Tree
 
 LARGEST = 2**31 - 1  # nodes and child table entries: indices are int32
 LOUDEST = 1e100  # how large, and inverse how small, sums of votes may be

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from models.binning import Binning
-from models.costs import CostModel
-from models.kernels.growing import grow
-from models.kernels.splitting import Bins, Criterion
-from models.schema import CATEGORICAL, Schema
-from models.tree import Tree
+from frugal.models.binning import Binning
+from frugal.models.costs import CostModel
+from frugal.models.kernels.growth.growing import grow
+from frugal.models.kernels.growth.splitting import Bins, Criterion
+from frugal.models.schema import CATEGORICAL, Schema
+from frugal.models.tree import Tree
 
 GRID = 2**20  # weights are rounded to multiples of a power of two this far below the greatest, so that sums and differences are exact
 MOST_SLOTS = 4  # histograms of one tree that may wait: more gained nothing on covertype

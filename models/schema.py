@@ -14,8 +14,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from models.costs import LONGEST_NAME, LONGEST_TEXT, CostModel, check_length, check_name, is_text, is_word, shown
-from models.kernels.checking import first_wrong_code
+from frugal.models.costs import LONGEST_NAME, LONGEST_TEXT, CostModel, check_length, check_name, is_text, is_word, shown
+from frugal.models.kernels.serving.checking import first_wrong_code
 
 Value = float | int | str | bool | None
 NUMERIC: Literal["numeric"] = "numeric"

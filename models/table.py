@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from models.kernels.checking import first_wrong_code
-from models.schema import CATEGORICAL, Feature, Schema
+from frugal.models.kernels.serving.checking import first_wrong_code
+from frugal.models.schema import CATEGORICAL, Feature, Schema
 
 FINITE = "expected finite numbers, or nan for missing"
 MOST_NUMBERS = 256  # different whole numbers that may be the names of classes

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from models.schema import CATEGORICAL, Schema
+from frugal.models.schema import CATEGORICAL, Schema
 
 ENDS = -1  # `missing` of a split where an unavailable value ends the walk
 

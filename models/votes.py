@@ -14,8 +14,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from models.kernels import walking
-from models.kernels.checking import best_labels, bounds_below, labels_below
+from frugal.models.kernels.serving import walking
+from frugal.models.kernels.serving.checking import best_labels, bounds_below, labels_below
 
 VOTES = {"majority": walking.MAJORITY, "counts": walking.COUNTS, "weighted": walking.WEIGHTED, "additive": walking.ADDITIVE}
 MARGIN = 1e-9  # of the total weight: what a lead of floats must exceed before it decides

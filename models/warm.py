@@ -5,14 +5,14 @@ from contextlib import ExitStack
 
 import numpy as np
 
-from models.acquire import acquire, predict
-from models.decide import decide
-from models.ensemble import Ensemble
-from models.kernels import parsing
-from models.kernels.compiling import Kernels, NotCachedError, kernels, only_loading, turn
-from models.learners.budget_forest import BudgetForestClassifier
-from models.schema import Feature, Schema
-from models.tree import Leaf, Split
+from frugal.models.acquire import acquire, predict
+from frugal.models.decide import decide
+from frugal.models.ensemble import Ensemble
+from frugal.models.kernels.compiling import Kernels, NotCachedError, kernels, only_loading, turn
+from frugal.models.learners.budget_forest import BudgetForestClassifier
+from frugal.models.schema import Feature, Schema
+from frugal.models.tree import Leaf, Split
+from frugal.service.tables import parsing
 
 
 def warm_up(*parts: str) -> Kernels:

@@ -12,27 +12,28 @@ from types import FrameType
 
 from fastapi import FastAPI
 
-from service import metrics
-from service.api import datasets, deciding, health, jobs, keys, models, problems, sessions
-from service.api.edge import Edge
-from service.api.sharing import Shared, describe_itself
-from service.config import Settings, from_environment
-from service.logs import RequestLines
-from service.owners.lookup import Keys
-from service.owners.rates import Rates
-from service.registry.cache import Versions
-from service.sessions.clock import keep_right
-from service.sessions.opening import open_ledger
-from service.sessions.steps import Steps, sweep_forever
-from service.store.db import Database, open_database
-from service.store.lock import FileLock
-from service.store.threads import limit_queues
-from service.store.trying import Trial
-from service.training import sweeping
-from service.training.jobs import release_all
-from service.training.supervising import Supervisor
-from service.training.watching import Watching
-from service.warming import Warming
+from frugal.service import metrics
+from frugal.service.api import datasets, deciding, health, jobs, keys, problems, sessions
+from frugal.service.api import versions as models
+from frugal.service.api.edge import Edge
+from frugal.service.api.sharing import Shared, describe_itself
+from frugal.service.config import Settings, from_environment
+from frugal.service.logs import RequestLines
+from frugal.service.owners.lookup import Keys
+from frugal.service.owners.rates import Rates
+from frugal.service.registry.cache import Versions
+from frugal.service.sessions.clock import keep_right
+from frugal.service.sessions.opening import open_ledger
+from frugal.service.sessions.steps import Steps, sweep_forever
+from frugal.service.store.db import Database, open_database
+from frugal.service.store.lock import FileLock
+from frugal.service.store.threads import limit_queues
+from frugal.service.store.trying import Trial
+from frugal.service.training import sweeping
+from frugal.service.training.jobs import release_all
+from frugal.service.training.supervising import Supervisor
+from frugal.service.training.watching import Watching
+from frugal.service.warming import Warming
 
 log = logging.getLogger("frugal")
 

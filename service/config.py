@@ -12,9 +12,9 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
-from service.address import Address, read_password
-from service.expecting import expected
-from service.keyform import well_formed
+from frugal.service.address import Address, read_password
+from frugal.service.expecting import expected
+from frugal.service.keyform import well_formed
 
 PREFIX = "FRUGAL_"
 OTHERS = {"URL", "KEY"}  # what commands that call a server read

@@ -3,15 +3,15 @@
 import json
 from pathlib import Path
 
-from models import Ask, Ensemble, decide
-from models.schema import Value
-from service.errors import ModelNotFound
-from service.registry.versions import publish, read_ensemble, resolve
-from service.store.audit import Actor
-from service.store.db import Database
+from frugal.models import Ask, Ensemble, decide
+from frugal.models.schema import Value
+from frugal.service.errors import ModelNotFound
+from frugal.service.registry.versions import publish, read_ensemble, resolve
+from frugal.service.store.audit import Actor
+from frugal.service.store.db import Database
 
 NAME = "heart"
-FOLDERS = (Path(__file__).parent.parent / "examples" / "heart", Path("examples") / "heart")
+FOLDERS = (Path(__file__).parents[2] / "examples" / "heart", Path("examples") / "heart")
 MODEL = "heart.safetensors"
 
 

@@ -11,19 +11,19 @@ import uvicorn
 from fastapi import FastAPI
 from uvicorn.supervisors import Multiprocess
 
-from models.warm import warm_up
-from service.app import create
-from service.config import Settings, from_environment, is_loopback, tell_unknown, to_environment
-from service.connections import Guarded, open_files
-from service.example import curl_lines, publish_example
-from service.listening import bind, close, when_listening
-from service.logs import configuration
-from service.metrics import share_between_processes, stop_sharing
-from service.store.db import lock_of
-from service.store.keys import any_admin, any_key
-from service.store.lock import FileLock
-from service.store.migrating import prepared
-from service.warming import compile_later
+from frugal.models.warm import warm_up
+from frugal.service.app import create
+from frugal.service.config import Settings, from_environment, is_loopback, tell_unknown, to_environment
+from frugal.service.connections import Guarded, open_files
+from frugal.service.connections.listening import bind, close, when_listening
+from frugal.service.example import curl_lines, publish_example
+from frugal.service.logs import configuration
+from frugal.service.metrics import share_between_processes, stop_sharing
+from frugal.service.store.db import lock_of
+from frugal.service.store.key_rows import any_admin, any_key
+from frugal.service.store.lock import FileLock
+from frugal.service.store.migrating import prepared
+from frugal.service.warming import compile_later
 
 GRACE = 30  # seconds that requests in flight have to finish when the server is told to stop
 FAILED = 3  # the exit code of a server that could not start, as uvicorn has it
@@ -81,7 +81,7 @@ def run_workers(settings: Settings, sockets: list[socket.socket]) -> None:
     shared = share_between_processes()
     print(f"frugal: {warm_up('deciding')}", file=sys.stderr)  # once here, or every worker would compile, and be taken for dead meanwhile
     try:
-        run(settings, "service.app:create", sockets)
+        run(settings, "frugal.service.app:create", sockets)
     finally:
         stop_sharing(shared)
 

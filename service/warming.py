@@ -12,9 +12,10 @@ import threading
 from collections.abc import Sequence
 from contextlib import suppress
 
-from models.kernels.compiling import Kernels, before_compiling, cache_folder, kernels, taken
-from models.warm import compile_ahead, load_cached, warm_up
-from service.reading.children import PACKAGES, child_environment
+from frugal.service.tables.children import PACKAGES, child_environment
+
+from frugal.models.kernels.compiling import Kernels, before_compiling, cache_folder, kernels, taken
+from frugal.models.warm import compile_ahead, load_cached, warm_up
 
 LATER = ("reading", "predicting")  # what a server needs beside sessions; its training processes need growing too
 POLL = 0.1  # seconds between two looks whether a part is compiled
@@ -26,7 +27,7 @@ class Compiler:
 
     def __init__(self, parts: Sequence[str]) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "service.warming", *parts],
+            [sys.executable, "-m", "frugal.service.warming", *parts],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

@@ -7,11 +7,11 @@ import signal
 import sys
 from types import FrameType
 
-from service.config import from_environment, tell_unknown
-from service.logs import configuration
-from service.store.db import open_database
-from service.store.migrating import prepared
-from service.training.supervising import Supervisor
+from frugal.service.config import from_environment, tell_unknown
+from frugal.service.logs import configuration
+from frugal.service.store.db import open_database
+from frugal.service.store.migrating import prepared
+from frugal.service.training.supervising import Supervisor
 
 
 def worker(options: argparse.Namespace) -> str:

@@ -1,6 +1,7 @@
 """Hypothesis runs the same examples every time; `make test-slow` looks further."""
 
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -19,6 +20,12 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 def pytest_configure(config: pytest.Config) -> None:
     if numba.config.DISABLE_JIT:  # random words wrap around by design; numpy warns of it, in every thread, compiled code does not
         config.addinivalue_line("filterwarnings", "ignore:overflow encountered in scalar:RuntimeWarning")
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """A module under two names is loaded twice: what one half knows, the other does not."""
+    if bare := {"models", "service", "migrations"} & sys.modules.keys():
+        pytest.exit(f"imported without frugal before its name: {', '.join(sorted(bare))}", returncode=1)
 
 
 @pytest.fixture(scope="session")

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from models import Ensemble, Feature, Schema, Tree
+from frugal.models import Ensemble, Feature, Schema, Tree
 
 
 def from_sklearn(forest: Any, costs: Any = None, **settings: Any) -> Ensemble:

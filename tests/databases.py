@@ -9,9 +9,9 @@ from typing import Any
 
 import psycopg
 
-from service.config import Settings
-from service.store.db import open_database
-from service.store.migrating import migrate
+from frugal.service.config import Settings
+from frugal.service.store.db import open_database
+from frugal.service.store.migrating import migrate
 
 NAMES = ("sqlite", "postgresql")
 

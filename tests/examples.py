@@ -10,7 +10,7 @@ delayed, `shoe_size` no tree uses:
                                                     `--dark--> grave
 """
 
-from models import CostModel, Ensemble, Feature, Leaf, Price, Schema, Split
+from frugal.models import CostModel, Ensemble, Feature, Leaf, Price, Schema, Split
 
 CLASSES = ("well", "ill", "grave")
 SCHEMA = Schema(

@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from models.tensors import NO_DIGEST, sealed
+from frugal.models.tensors import NO_DIGEST, sealed
 
 
 def forged(archive: bytes, change: Callable[[dict[str, Any], dict[str, Any], bytearray], Any]) -> bytes:

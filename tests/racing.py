@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from service.errors import Problem
+from frugal.service.errors import Problem
 
 
 def at_once(works: Sequence[Callable[[], Any]]) -> list[Any]:

@@ -11,9 +11,9 @@ import httpx
 import uvicorn
 from fastapi import FastAPI
 
-from service.app import create
-from service.config import Settings
-from service.connections import Guarded
+from frugal.service.app import create
+from frugal.service.config import Settings
+from frugal.service.connections import Guarded
 
 
 @contextmanager

@@ -2,8 +2,8 @@
 
 from hypothesis import strategies as st
 
-from models import CostModel, Ensemble, Feature, Leaf, Price, Schema, Split
-from models.tree import ENDS
+from frugal.models import CostModel, Ensemble, Feature, Leaf, Price, Schema, Split
+from frugal.models.tree import ENDS
 from tests.naive.deciding import Model
 
 PRICES = [0, 0.1, 0.2, 0.3, 1, 1, 2, 2.5, 7.27]

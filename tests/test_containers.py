@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 import yaml
 
-from service.config import Settings
-from service.errors import NotReady, TooLarge
-from service.keyform import well_formed
+from frugal.service.config import Settings
+from frugal.service.errors import NotReady, TooLarge
+from frugal.service.keyform import well_formed
 from tests.journeys.processes import frugal
 
 ROOT = Path(__file__).parents[1]

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from models.curves import Point, plot
+from frugal.models.curves import Point, plot
 
 ROOT = Path(__file__).parents[1]
 INSTALLER = ROOT / "deploy" / "install.py"

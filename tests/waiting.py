@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 from sqlalchemy import select, update
 
-from service.store.tables import sessions
+from frugal.service.store.tables import sessions
 
 PATIENCE = 60.0  # seconds
 

@@ -12,10 +12,10 @@ from uuid import UUID
 import asyncpg
 from fastapi import Body, FastAPI, HTTPException
 
-from service.api.sessions import AnswerBody
-from service.config import Settings, from_environment
-from service.store.db import PATIENCE, SqliteDatabase
-from service.store.tables import iso, now
+from frugal.service.api.sessions import AnswerBody
+from frugal.service.config import Settings, from_environment
+from frugal.service.store.db import PATIENCE, SqliteDatabase
+from frugal.service.store.tables import iso, now
 
 CHARGE = 1_000_000  # it has no price list: every answer costs one
 

@@ -20,18 +20,18 @@ from typing import Any
 
 from sqlalchemy import Engine, create_engine, insert, make_url, text
 
-from models import Ask, Ensemble, decide
-from service.config import Settings
-from service.example import NAME
-from service.reading import read_file
-from service.registry.versions import read_ensemble
-from service.store.db import open_database
-from service.store.ids import new_id
-from service.store.tables import now, sessions
+from frugal.models import Ask, Ensemble, decide
+from frugal.service.config import Settings
+from frugal.service.example import NAME
+from frugal.service.registry.versions import read_ensemble
+from frugal.service.store.db import open_database
+from frugal.service.store.ids import new_id
+from frugal.service.store.tables import now, sessions
+from frugal.service.tables import read_file
 from tests.databases import PostgresServer, rows
 
 ROOT = Path(__file__).parent.parent.parent
-OURS = [sys.executable, "-m", "service.cli", "serve"]
+OURS = [sys.executable, "-m", "frugal.service.commands.main", "serve"]
 BARE = [sys.executable, "-m", "uvicorn", "--factory", "benchmarks.steps_parts.bare:create", "--no-access-log", "--no-server-header"]
 BARE += ["--no-proxy-headers", "--timeout-graceful-shutdown", "30", "--log-level", "warning"]  # as service/serve.py runs ours
 TALLY = """
@@ -86,7 +86,7 @@ def place(folder: Path, postgres: bool) -> Iterator[Place]:
 
 
 def publish(url: str) -> None:
-    command = [sys.executable, "-m", "service.cli", "migrate", "--example", "--database", url]
+    command = [sys.executable, "-m", "frugal.service.commands.main", "migrate", "--example", "--database", url]
     done = subprocess.run(command, cwd=ROOT, env=environment(), capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 

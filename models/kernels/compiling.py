@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numba
 
-from models.kernels.sharing import is_locked, locked
+from frugal.models.kernels.sharing import is_locked, locked
 
 HERE = Path(__file__).parent
 config: Any = numba.config  # its names are made at run time
@@ -85,8 +85,8 @@ def taken(name: str) -> bool:
 def sources_hash(folder: Path = HERE) -> str:
     """A short name for the present text of all kernels."""
     digest = hashlib.sha256()
-    for source in sorted(folder.glob("*.py")):
-        digest.update(source.name.encode() + b"\0" + source.read_bytes() + b"\0")
+    for source in sorted(folder.rglob("*.py")):
+        digest.update(str(source.relative_to(folder)).encode() + b"\0" + source.read_bytes() + b"\0")
     return digest.hexdigest()[:16]
 
 

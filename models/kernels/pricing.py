@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from models.kernels.compiling import inlined, kernel
+from frugal.models.kernels.compiling import inlined, kernel
 
 NO_GROUP = -1
 

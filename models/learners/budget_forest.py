@@ -8,12 +8,12 @@ from typing import Any, Self
 
 import numpy as np
 
-from models.costs import millionths, money
-from models.grower import Grower
-from models.learners.greedy import GreedyLearner, Prepared, Rows
-from models.learners.parameters import Aside, Whole, learned, learner, parameter
-from models.learners.progress import Progress, Tell, silent
-from models.tree import Leaf, Tree
+from frugal.models.costs import millionths, money
+from frugal.models.grower import Grower
+from frugal.models.learners.greedy import GreedyLearner, Prepared, Rows
+from frugal.models.learners.parameters import Aside, Whole, learned, learner, parameter
+from frugal.models.learners.progress import Progress, Tell, silent
+from frugal.models.tree import Leaf, Tree
 
 Told = Callable[[int, float], None]  # trees so far, their mean cost on rows held out or nan
 

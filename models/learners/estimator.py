@@ -7,12 +7,12 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from models.acquire import Acquisition, acquire_classes, predict_classes
-from models.costs import CostModel
-from models.ensemble import Ensemble
-from models.learners.parameters import Aside, Columns, learned, learner, parameter, parameters_of
-from models.schema import Schema
-from models.table import Table, column_names, read_labels, read_table
+from frugal.models.acquire import Acquisition, acquire_classes, predict_classes
+from frugal.models.costs import CostModel
+from frugal.models.ensemble import Ensemble
+from frugal.models.learners.parameters import Aside, Columns, learned, learner, parameter, parameters_of
+from frugal.models.schema import Schema
+from frugal.models.table import Table, column_names, read_labels, read_table
 
 
 @learner

@@ -7,18 +7,18 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from models.acquire import acquire_classes, threads
-from models.binning import MOST_BINS, Binning
-from models.costs import CostModel
-from models.criteria import IMPURITIES, SPLITS, STUMPS, criterion, impurity
-from models.ensemble import Ensemble
-from models.grower import Grower, on_grid
-from models.learners.estimator import Learner
-from models.learners.parameters import Choice, Grid, Number, Terms, Whole, check_parameters, learned, learner, parameter
-from models.learners.progress import Progress, Tell, silent
-from models.schema import Schema
-from models.table import read_weights
-from models.tree import Leaf, Tree
+from frugal.models.acquire import acquire_classes, threads
+from frugal.models.binning import MOST_BINS, Binning
+from frugal.models.costs import CostModel
+from frugal.models.criteria import IMPURITIES, SPLITS, STUMPS, criterion, impurity
+from frugal.models.ensemble import Ensemble
+from frugal.models.grower import Grower, on_grid
+from frugal.models.learners.estimator import Learner
+from frugal.models.learners.parameters import Choice, Grid, Number, Terms, Whole, check_parameters, learned, learner, parameter
+from frugal.models.learners.progress import Progress, Tell, silent
+from frugal.models.schema import Schema
+from frugal.models.table import read_weights
+from frugal.models.tree import Leaf, Tree
 
 
 @dataclass(frozen=True)

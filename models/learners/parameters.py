@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeVar, dataclass_transform
 
-from models.costs import shown
+from frugal.models.costs import shown
 
 T = TypeVar("T")
 

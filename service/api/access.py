@@ -7,14 +7,14 @@ from uuid import UUID
 
 from fastapi import Depends, Request
 
-from service.config import Settings, is_loopback
-from service.errors import Forbidden, ForeignRequest, TooManyRequests, Unauthorized
-from service.owners.keys import Role
-from service.owners.lookup import Keys
-from service.registry.cache import Versions
-from service.sessions.steps import Steps
-from service.store.audit import Actor
-from service.store.db import Database
+from frugal.service.config import Settings, is_loopback
+from frugal.service.errors import Forbidden, ForeignRequest, TooManyRequests, Unauthorized
+from frugal.service.owners.issuing import Role
+from frugal.service.owners.lookup import Keys
+from frugal.service.registry.cache import Versions
+from frugal.service.sessions.steps import Steps
+from frugal.service.store.audit import Actor
+from frugal.service.store.db import Database
 
 HOST = re.compile(r"(?P<name>localhost|[0-9]{1,3}(?:\.[0-9]{1,3}){3}|\[[0-9a-f:]{2,39}\])(?::(?P<port>[0-9]{1,5}))?", re.ASCII)
 # What proxies, load balancers and content networks add to what they pass on.

@@ -11,14 +11,14 @@ from fastapi import APIRouter, Body, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
 from pydantic import Field, TypeAdapter, ValidationError
 
-from service.api.access import Caller, TheDatabase, TheSettings
-from service.api.problems import always, documented
-from service.api.reading import AdminRoute, parse, stream_body
-from service.api.sessions import SHAPE
-from service.api.shapes import Costs, Strict, prices_of
-from service.api.showing import reply
-from service.config import Settings
-from service.errors import (
+from frugal.service.api.access import Caller, TheDatabase, TheSettings
+from frugal.service.api.bodies import AdminRoute, parse, stream_body
+from frugal.service.api.problems import always, documented
+from frugal.service.api.sessions import SHAPE
+from frugal.service.api.shapes import Costs, Strict, prices_of
+from frugal.service.api.showing import reply
+from frugal.service.config import Settings
+from frugal.service.errors import (
     BadTable,
     Busy,
     DatasetExists,
@@ -30,10 +30,10 @@ from service.errors import (
     TooLarge,
     UnsupportedMediaType,
 )
-from service.reading import Choices, Columns, Limits, Reader, Rejected
-from service.registry.versions import NAME, check_name
-from service.store.threads import WORK, in_thread, within
-from service.training import datasets
+from frugal.service.registry.versions import NAME, check_name
+from frugal.service.store.threads import WORK, in_thread, within
+from frugal.service.tables import Choices, Columns, Limits, Reader, Rejected
+from frugal.service.training import datasets
 
 router = APIRouter(prefix="/v1/admin/datasets", tags=["training"], route_class=AdminRoute, responses=always(Forbidden))
 TABLES = {"text/csv", "application/gzip", "application/vnd.apache.parquet", "application/octet-stream"}

@@ -5,19 +5,19 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Request, Response
 from pydantic import Field
 
-from models import Ensemble, Stop, acquire
-from models.schema import UnknownFeatureError, WrongValueError
-from service.api.access import Caller, TheVersions
-from service.api.problems import always, documented
-from service.api.reading import ClientRoute, LargeRoute
-from service.api.sessions import SHAPE, Question, ShownModel, ShownPrediction
-from service.api.shapes import Confidence, ItemsOrMapping, Known, Money, Reference, Seed, Strict, answers_of, example, in_millionths
-from service.api.showing import current_prediction, reply, shown_model, shown_money, shown_question
-from service.errors import AnswerConflict, ModelNotFound, WrongAnswer
-from service.registry.cache import Version
-from service.sessions.preview import preview
-from service.sessions.state import known_features
-from service.store.threads import compute
+from frugal.models import Ensemble, Stop, acquire
+from frugal.models.schema import UnknownFeatureError, WrongValueError
+from frugal.service.api.access import Caller, TheVersions
+from frugal.service.api.bodies import ClientRoute, LargeRoute
+from frugal.service.api.problems import always, documented
+from frugal.service.api.sessions import SHAPE, Question, ShownModel, ShownPrediction
+from frugal.service.api.shapes import Confidence, ItemsOrMapping, Known, Money, Reference, Seed, Strict, answers_of, example, in_millionths
+from frugal.service.api.showing import current_prediction, reply, shown_model, shown_money, shown_question
+from frugal.service.errors import AnswerConflict, ModelNotFound, WrongAnswer
+from frugal.service.registry.cache import Version
+from frugal.service.sessions.preview import preview
+from frugal.service.sessions.state import known_features
+from frugal.service.store.threads import compute
 
 router = APIRouter(prefix="/v1", tags=["decisions"], route_class=ClientRoute, responses=always())
 large = APIRouter(prefix="/v1", tags=["decisions"], route_class=LargeRoute, responses=always())

@@ -9,9 +9,9 @@ from typing import Any
 from fastapi import Request
 from starlette.requests import ClientDisconnect
 
-from service import metrics
-from service.api.problems import respond
-from service.errors import Internal
+from frugal.service import metrics
+from frugal.service.api.problems import respond
+from frugal.service.errors import Internal
 
 WELL_FORMED = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 METHODS = {"GET", "POST", "PUT", "DELETE", "HEAD", "OPTIONS", "PATCH"}

@@ -5,14 +5,14 @@ from functools import partial
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import PlainTextResponse
 
-from service import metrics
-from service.api.access import TheDatabase
-from service.api.problems import documented
-from service.api.reading import OpenRoute
-from service.api.showing import reply
-from service.errors import NotReady, Problem
-from service.store.migrating import at_head
-from service.store.threads import HEALTH, PATIENCE, within
+from frugal.service import metrics
+from frugal.service.api.access import TheDatabase
+from frugal.service.api.bodies import OpenRoute
+from frugal.service.api.problems import documented
+from frugal.service.api.showing import reply
+from frugal.service.errors import NotReady, Problem
+from frugal.service.store.migrating import at_head
+from frugal.service.store.threads import HEALTH, PATIENCE, within
 
 router = APIRouter(tags=["health"], route_class=OpenRoute)
 

@@ -9,20 +9,20 @@ from fastapi.responses import StreamingResponse
 from pydantic import Discriminator, Field, Tag
 from starlette.types import Receive, Scope, Send
 
-from service.api.access import Caller, TheDatabase
-from service.api.problems import always, documented
-from service.api.reading import AdminRoute
-from service.api.sessions import SHAPE, IdempotencyHeader, fingerprint, parse_cursor, parse_id
-from service.api.shapes import Cost, Costs, FeatureName, Money, Seed, Strict, example, prices_of
-from service.api.showing import reply
-from service.errors import DatasetNotFound, Forbidden, InvalidRequest, JobNotFound, JobOver, KeyReused, TooManyWatchers
-from service.store import jobs as stored
-from service.store.tables import iso
-from service.store.threads import in_thread
-from service.training import jobs
-from service.training.learners import shown_learners
-from service.training.spec import Spec
-from service.training.watching import Watching
+from frugal.service.api.access import Caller, TheDatabase
+from frugal.service.api.bodies import AdminRoute
+from frugal.service.api.problems import always, documented
+from frugal.service.api.sessions import SHAPE, IdempotencyHeader, fingerprint, parse_cursor, parse_id
+from frugal.service.api.shapes import Cost, Costs, FeatureName, Money, Seed, Strict, example, prices_of
+from frugal.service.api.showing import reply
+from frugal.service.errors import DatasetNotFound, Forbidden, InvalidRequest, JobNotFound, JobOver, KeyReused, TooManyWatchers
+from frugal.service.store import job_rows as stored
+from frugal.service.store.tables import iso
+from frugal.service.store.threads import in_thread
+from frugal.service.training import jobs
+from frugal.service.training.learners import shown_learners
+from frugal.service.training.spec import Spec
+from frugal.service.training.watching import Watching
 
 router = APIRouter(prefix="/v1/admin", tags=["training"], route_class=AdminRoute, responses=always(Forbidden))
 Status = Literal["queued", "running", "done", "failed", "cancelled"]

@@ -6,18 +6,18 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Response
 from pydantic import AfterValidator, AwareDatetime, Field
 
-from service.api.access import Caller, TheDatabase, TheKeys
-from service.api.problems import always, documented
-from service.api.reading import AdminRoute
-from service.api.sessions import SHAPE, parse_cursor, parse_id
-from service.api.shapes import Strict, example
-from service.api.showing import reply
-from service.errors import Conflict, Forbidden, KeyNotFound
-from service.owners import keys as owners_keys
-from service.owners.keys import Role
-from service.store import audit
-from service.store.tables import iso
-from service.store.threads import in_thread
+from frugal.service.api.access import Caller, TheDatabase, TheKeys
+from frugal.service.api.bodies import AdminRoute
+from frugal.service.api.problems import always, documented
+from frugal.service.api.sessions import SHAPE, parse_cursor, parse_id
+from frugal.service.api.shapes import Strict, example
+from frugal.service.api.showing import reply
+from frugal.service.errors import Conflict, Forbidden, KeyNotFound
+from frugal.service.owners import issuing as owners_keys
+from frugal.service.owners.issuing import Role
+from frugal.service.store import audit
+from frugal.service.store.tables import iso
+from frugal.service.store.threads import in_thread
 
 router = APIRouter(prefix="/v1/admin", tags=["admin"], route_class=AdminRoute, responses=always(Forbidden))
 Limit = Annotated[int, Query(ge=1, le=100)]

@@ -10,8 +10,8 @@ from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
-from service.api.shapes import Strict
-from service.errors import (
+from frugal.service.api.shapes import Strict
+from frugal.service.errors import (
     Busy,
     DatabaseAway,
     ForeignRequest,

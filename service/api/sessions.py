@@ -8,12 +8,12 @@ from uuid import UUID
 from fastapi import APIRouter, Body, Header, Query, Response
 from pydantic import Discriminator, Field, Tag
 
-from service.api.access import Caller, TheSteps
-from service.api.problems import always, documented
-from service.api.reading import ClientRoute, StepRoute
-from service.api.shapes import Confidence, Item, Items, Known, Money, Reference, Seed, Strict, Text, example, in_millionths
-from service.api.showing import reply, session_reply, shown_session
-from service.errors import (
+from frugal.service.api.access import Caller, TheSteps
+from frugal.service.api.bodies import ClientRoute, StepRoute
+from frugal.service.api.problems import always, documented
+from frugal.service.api.shapes import Confidence, Item, Items, Known, Money, Reference, Seed, Strict, Text, example, in_millionths
+from frugal.service.api.showing import reply, session_reply, shown_session
+from frugal.service.errors import (
     AnswerConflict,
     InvalidRequest,
     KeyReused,
@@ -26,8 +26,8 @@ from service.errors import (
     UnsupportedMediaType,
     WrongAnswer,
 )
-from service.sessions.ledger import IdempotencyKey
-from service.sessions.steps import Opening
+from frugal.service.sessions.ledger import IdempotencyKey
+from frugal.service.sessions.steps import Opening
 
 SHAPE = (RequestTimeout, TooLarge, UnsupportedMediaType, InvalidRequest)
 IdempotencyHeader = Annotated[str | None, Header(min_length=1, max_length=255, pattern=r"^[\x21-\x7e]+$")]

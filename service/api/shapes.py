@@ -6,10 +6,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, model_validator
 
-from models.costs import DEAREST, LONGEST_NAME, LONGEST_TEXT, MOST, is_text, millionths
-from models.schema import Value
-from service.registry.versions import REFERENCE, REFERENCE_WORDS
-from service.sessions.state import Given
+from frugal.models.costs import DEAREST, LONGEST_NAME, LONGEST_TEXT, MOST, is_text, millionths
+from frugal.models.schema import Value
+from frugal.service.registry.versions import REFERENCE, REFERENCE_WORDS
+from frugal.service.sessions.state import Given
 
 
 class Strict(BaseModel):

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from fastapi import FastAPI, Request, Response
 from pydantic_core import to_json
 
-from service.store.threads import compute
+from frugal.service.store.threads import compute
 
 
 class Shared:

@@ -5,12 +5,12 @@ from typing import Any
 from fastapi import Response
 from pydantic_core import to_json
 
-from models import Ask, Standing
-from models.costs import money
-from service.registry.cache import Version
-from service.sessions.state import Answer, Prediction, Session
-from service.sessions.steps import Seen
-from service.store.tables import iso
+from frugal.models import Ask, Standing
+from frugal.models.costs import money
+from frugal.service.registry.cache import Version
+from frugal.service.sessions.state import Answer, Prediction, Session
+from frugal.service.sessions.steps import Seen
+from frugal.service.store.tables import iso
 
 
 def reply(body: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:

@@ -9,10 +9,10 @@ uploading   a table as it is sent
 events      what happens to a job, as it is heard
 """
 
-from service.client.client import Client
-from service.client.problems import ClientError, Json, Problem, Unreachable
-from service.client.sessions import PENDING, UNAVAILABLE, Acquire, Collect, Missing, Value
-from service.client.wire import LOCAL
+from frugal.service.client.client import Client
+from frugal.service.client.problems import ClientError, Json, Problem, Unreachable
+from frugal.service.client.sessions import PENDING, UNAVAILABLE, Acquire, Collect, Missing, Value
+from frugal.service.client.wire import LOCAL
 
 __all__ = [
     "LOCAL",

@@ -1,8 +1,8 @@
 """The client itself: every call of one server, with one key."""
 
-from service.client.models import Models
-from service.client.sessions import Sessions
-from service.client.training import Training
+from frugal.service.client.admin import Models
+from frugal.service.client.sessions import Sessions
+from frugal.service.client.training import Training
 
 
 class Client(Sessions, Models, Training):

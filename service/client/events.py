@@ -4,8 +4,8 @@ import json
 import time
 from collections.abc import Iterable, Iterator
 
-from service.client.problems import Json
-from service.client.wire import backoff
+from frugal.service.client.problems import Json
+from frugal.service.client.wire import backoff
 
 PATIENCE = 300.0  # seconds that a server which has answered before may be away
 LONGEST = 5.0  # seconds between two looks for it

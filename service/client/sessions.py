@@ -8,8 +8,8 @@ from contextlib import suppress
 from enum import Enum
 from typing import Any
 
-from service.client.problems import ClientError, Json, Problem
-from service.client.wire import Wire, given, path_of
+from frugal.service.client.problems import ClientError, Json, Problem
+from frugal.service.client.wire import Wire, given, path_of
 
 POLL = 1.0  # seconds between two looks at a session of which nothing has come in
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import httpx
 
-from service.client.events import PATIENCE, Patience, parsed
-from service.client.problems import ClientError, Json, Problem, Unreachable
-from service.client.uploading import Table, opened
-from service.client.wire import AGAIN, Wire, check, given, path_of, plain
+from frugal.service.client.events import PATIENCE, Patience, parsed
+from frugal.service.client.problems import ClientError, Json, Problem, Unreachable
+from frugal.service.client.uploading import Table, opened
+from frugal.service.client.wire import AGAIN, Wire, check, given, path_of, plain
 
 DATASETS, JOBS = "/v1/admin/datasets", "/v1/admin/training-jobs"
 STORING = 600.0  # seconds for the server to store a table once all of it is there

@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 import httpx
 
-from service.client.problems import ClientError, Json, Problem, Unreachable
+from frugal.service.client.problems import ClientError, Json, Problem, Unreachable
 
 LOCAL = "http://127.0.0.1:8000"
 AGAIN = (429, 502, 503, 504)

@@ -3,7 +3,7 @@
 import resource
 import sys
 
-from service.connections.watch import SPARE
+from frugal.service.connections.watch import SPARE
 
 OTHERS = 200  # files that are not connections of clients: databases, logs, libraries, children
 

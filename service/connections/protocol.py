@@ -25,11 +25,11 @@ from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
-from service import metrics
-from service.api.problems import CONTENT_TYPE, members
-from service.config import BYTES_PER_SECOND, Settings
-from service.connections.watch import TICK, watch_of
-from service.errors import BadRequest, HeadersTooLarge, Problem, RequestTimeout, UriTooLong
+from frugal.service import metrics
+from frugal.service.api.problems import CONTENT_TYPE, members
+from frugal.service.config import BYTES_PER_SECOND, Settings
+from frugal.service.connections.watch import TICK, watch_of
+from frugal.service.errors import BadRequest, HeadersTooLarge, Problem, RequestTimeout, UriTooLong
 
 HEAD = 65_536  # bytes of a request's first line and headers together
 HEADERS = 100

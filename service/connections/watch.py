@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 
 from uvicorn.server import ServerState
 
-from service.errors import Busy, Problem
+from frugal.service.errors import Busy, Problem
 
 TICK = 1.0  # seconds
 SPARE = 100  # connections beyond the limit that are open for as long as it takes to say so

@@ -4,12 +4,12 @@ import time
 from collections import OrderedDict
 from functools import partial
 
-from service.keyform import digest, well_formed
-from service.owners.keys import SETTINGS, Key
-from service.store import keys
-from service.store.clock import clock
-from service.store.db import Database
-from service.store.threads import KEYS, PATIENCE, within
+from frugal.service.keyform import digest, well_formed
+from frugal.service.owners.issuing import SETTINGS, Key
+from frugal.service.store import key_rows as keys
+from frugal.service.store.clock import clock
+from frugal.service.store.db import Database
+from frugal.service.store.threads import KEYS, PATIENCE, within
 
 REMEMBERED = 5.0  # seconds
 MOST = 10_000  # keys remembered, unknown ones too

@@ -5,10 +5,10 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Any
 
-from models import Ensemble
-from service.registry.versions import read_ensemble, resolve
-from service.store.db import Database
-from service.store.threads import in_thread
+from frugal.models import Ensemble
+from frugal.service.registry.versions import read_ensemble, resolve
+from frugal.service.store.db import Database
+from frugal.service.store.threads import in_thread
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,9 +3,9 @@
 from dataclasses import asdict
 from typing import Any
 
-from models import Ensemble
-from service.errors import BadArchiveSent
-from service.registry.measures import check_metrics
+from frugal.models import Ensemble
+from frugal.service.errors import BadArchiveSent
+from frugal.service.registry.measures import check_metrics
 
 
 def describe(ensemble: Ensemble) -> dict[str, Any]:

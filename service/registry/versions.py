@@ -6,14 +6,15 @@ from uuid import UUID
 
 from sqlalchemy import Connection
 
-from models import Ensemble, load
-from models.tensors import BadArchive
-from service.errors import BadArchiveSent, InvalidRequest, ModelNotFound
-from service.registry.describing import describe
-from service.store import archives, audit, versions
-from service.store.audit import Actor
-from service.store.db import Database
-from service.store.tables import iso
+from frugal.models import Ensemble, load
+from frugal.models.tensors import BadArchive
+from frugal.service.errors import BadArchiveSent, InvalidRequest, ModelNotFound
+from frugal.service.registry.describing import describe
+from frugal.service.store import archives, audit
+from frugal.service.store import version_rows as versions
+from frugal.service.store.audit import Actor
+from frugal.service.store.db import Database
+from frugal.service.store.tables import iso
 
 NAME = r"[a-z0-9][a-z0-9._-]{0,63}"
 REFERENCE = re.compile(rf"(?P<name>{NAME})(?:@(?P<alias>{NAME})|:(?P<number>[1-9][0-9]{{0,8}}))?")

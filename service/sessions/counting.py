@@ -1,9 +1,9 @@
 """What is counted of sessions, where it happens."""
 
-from models.costs import money
-from service import metrics
-from service.sessions.ledger import new_lines
-from service.sessions.state import Session
+from frugal.models.costs import money
+from frugal.service import metrics
+from frugal.service.sessions.ledger import new_lines
+from frugal.service.sessions.state import Session
 
 
 def opened(session: Session) -> None:

@@ -18,7 +18,7 @@ from datetime import datetime
 from typing import Any, Protocol
 from uuid import UUID
 
-from service.sessions.state import Answer, Prediction, Session
+from frugal.service.sessions.state import Answer, Prediction, Session
 
 OPENING = "POST /v1/sessions"  # the route that an Idempotency-Key of an opening belongs to
 

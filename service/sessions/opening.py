@@ -1,10 +1,10 @@
 """The ledger that fits a database."""
 
-from service.config import Settings
-from service.sessions.ledger import Ledger
-from service.sessions.postgres import PostgresLedger
-from service.sessions.sqlite import SqliteLedger
-from service.store.db import PostgresDatabase, SqliteDatabase
+from frugal.service.config import Settings
+from frugal.service.sessions.ledger import Ledger
+from frugal.service.sessions.postgres import PostgresLedger
+from frugal.service.sessions.sqlite import SqliteLedger
+from frugal.service.store.db import PostgresDatabase, SqliteDatabase
 
 
 async def open_ledger(database: SqliteDatabase | PostgresDatabase, settings: Settings) -> Ledger:

@@ -14,9 +14,9 @@ from urllib.parse import urlencode
 
 import asyncpg
 
-from service.address import Address
-from service.errors import Busy, DatabaseAway
-from service.store.db import PATIENCE
+from frugal.service.address import Address
+from frugal.service.errors import Busy, DatabaseAway
+from frugal.service.store.db import PATIENCE
 
 # what asyncpg raises when its server, or the way to it, is gone; the last of them for a statement on a connection that died under it
 AWAY = (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError)

@@ -7,12 +7,12 @@ from uuid import UUID
 
 import asyncpg
 
-from service.address import Address
-from service.sessions.clock import Clock, seconds
-from service.sessions.ledger import OPENING, IdempotencyKey, filled_lines, new_lines, prediction_json, session_of, value_json
-from service.sessions.pool import Pool
-from service.sessions.state import Session
-from service.store.clock import TOLD_BY_POSTGRESQL
+from frugal.service.address import Address
+from frugal.service.sessions.clock import Clock, seconds
+from frugal.service.sessions.ledger import OPENING, IdempotencyKey, filled_lines, new_lines, prediction_json, session_of, value_json
+from frugal.service.sessions.pool import Pool
+from frugal.service.sessions.state import Session
+from frugal.service.store.clock import TOLD_BY_POSTGRESQL
 
 COLUMNS = """
 s.name, s.number, s.status, s.revision, s.reference, s.seed, s.confidence, s.budget, s.spent,

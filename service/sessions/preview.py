@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from models import Ask, Standing, Wait
-from models.schema import Value
-from service.registry.cache import Version
-from service.sessions.state import Given, Session, accept, known_answers, standing_of
-from service.store.tables import now
+from frugal.models import Ask, Standing, Wait
+from frugal.models.schema import Value
+from frugal.service.registry.cache import Version
+from frugal.service.sessions.state import Given, Session, accept, known_answers, standing_of
+from frugal.service.store.tables import now
 
 NOBODY = UUID(int=0)
 

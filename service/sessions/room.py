@@ -6,10 +6,10 @@ from collections import OrderedDict
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from service.errors import TooManySessions
-from service.store.db import Database
-from service.store.sessions import count_running
-from service.store.threads import in_thread
+from frugal.service.errors import TooManySessions
+from frugal.service.store.db import Database
+from frugal.service.store.session_rows import count_running
+from frugal.service.store.threads import in_thread
 
 COUNTED_EVERY = 5.0  # seconds
 OWNERS = 10_000  # remembered

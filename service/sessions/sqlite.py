@@ -8,14 +8,14 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from service.errors import DatabaseAway
-from service.sessions.clock import Clock, seconds
-from service.sessions.ledger import OPENING, IdempotencyKey, filled_lines, new_lines, prediction_json, session_of, value_json
-from service.sessions.state import Answer, Session
-from service.store.clock import TOLD_BY_SQLITE
-from service.store.db import PATIENCE, SqliteDatabase
-from service.store.tables import iso
-from service.store.threads import in_thread
+from frugal.service.errors import DatabaseAway
+from frugal.service.sessions.clock import Clock, seconds
+from frugal.service.sessions.ledger import OPENING, IdempotencyKey, filled_lines, new_lines, prediction_json, session_of, value_json
+from frugal.service.sessions.state import Answer, Session
+from frugal.service.store.clock import TOLD_BY_SQLITE
+from frugal.service.store.db import PATIENCE, SqliteDatabase
+from frugal.service.store.tables import iso
+from frugal.service.store.threads import in_thread
 
 COLUMNS = """
 s.name, s.number, s.status, s.revision, s.reference, s.seed, s.confidence, s.budget, s.spent,

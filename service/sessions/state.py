@@ -8,10 +8,10 @@ from datetime import datetime
 from typing import Any, Literal, NamedTuple
 from uuid import UUID
 
-from models import Ensemble, Standing, Stop, Wait, stand
-from models.costs import Basket, money
-from models.schema import Value, WrongValueError
-from service.errors import AnswerConflict, OverBudget, SessionClosed, WrongAnswer
+from frugal.models import Ensemble, Standing, Stop, Wait, stand
+from frugal.models.costs import Basket, money
+from frugal.models.schema import Value, WrongValueError
+from frugal.service.errors import AnswerConflict, OverBudget, SessionClosed, WrongAnswer
 
 Kind = Literal["value", "pending", "unavailable"]
 

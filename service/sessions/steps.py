@@ -12,20 +12,20 @@ from uuid import UUID
 
 from sqlalchemy import Connection
 
-from models import Standing
-from models.schema import Value
-from service.errors import Busy, KeyReused, Problem, SessionNotFound
-from service.registry.cache import Version, Versions
-from service.sessions import counting
-from service.sessions.ledger import IdempotencyKey, Ledger
-from service.sessions.room import Room
-from service.sessions.state import Given, Session, accept, decided, ended, known_answers, standing_of
-from service.store import audit
-from service.store import sessions as stored
-from service.store.audit import Actor
-from service.store.db import Database
-from service.store.ids import new_id
-from service.store.threads import in_thread
+from frugal.models import Standing
+from frugal.models.schema import Value
+from frugal.service.errors import Busy, KeyReused, Problem, SessionNotFound
+from frugal.service.registry.cache import Version, Versions
+from frugal.service.sessions import counting
+from frugal.service.sessions.ledger import IdempotencyKey, Ledger
+from frugal.service.sessions.room import Room
+from frugal.service.sessions.state import Given, Session, accept, decided, ended, known_answers, standing_of
+from frugal.service.store import audit
+from frugal.service.store import session_rows as stored
+from frugal.service.store.audit import Actor
+from frugal.service.store.db import Database
+from frugal.service.store.ids import new_id
+from frugal.service.store.threads import in_thread
 
 ATTEMPTS = 20  # how often a step is judged again because another one came first
 RECENT = 1024  # sessions remembered as this process last wrote them

@@ -13,11 +13,11 @@ from uuid import UUID
 
 from sqlalchemy import ColumnElement, Connection, delete, exists, select, text, tuple_, update
 
-from service.errors import Busy, Problem
-from service.store.db import Database
-from service.store.ids import new_id
-from service.store.inserting import insert_new
-from service.store.tables import archive_chunks, archives, datasets, jobs, now, versions
+from frugal.service.errors import Busy, Problem
+from frugal.service.store.db import Database
+from frugal.service.store.ids import new_id
+from frugal.service.store.inserting import insert_new
+from frugal.service.store.tables import archive_chunks, archives, datasets, jobs, now, versions
 
 CHUNK = 1 << 20
 TOGETHER = 8  # chunks in one transaction: a sync of the disk for each took longer than writing it

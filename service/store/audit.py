@@ -7,8 +7,8 @@ from uuid import UUID
 
 from sqlalchemy import Connection, insert, select
 
-from service.store.ids import new_id
-from service.store.tables import audit_log, now
+from frugal.service.store.ids import new_id
+from frugal.service.store.tables import audit_log, now
 
 
 @dataclass(frozen=True, slots=True)

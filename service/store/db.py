@@ -10,14 +10,14 @@ from urllib.parse import quote
 from sqlalchemy import URL, Connection, Engine, create_engine, event, exc, func, insert
 from sqlalchemy.pool import QueuePool, StaticPool
 
-from service.address import Address
-from service.config import Settings
-from service.errors import DatabaseAway
-from service.store.files import Files, has_space, make_private
-from service.store.ids import new_id
-from service.store.lock import FileLock
-from service.store.tables import archives
-from service.store.writer import Writer, is_away
+from frugal.service.address import Address
+from frugal.service.config import Settings
+from frugal.service.errors import DatabaseAway
+from frugal.service.store.files import Files, has_space, make_private
+from frugal.service.store.ids import new_id
+from frugal.service.store.lock import FileLock
+from frugal.service.store.tables import archives
+from frugal.service.store.writer import Writer, is_away
 
 T = TypeVar("T")
 PATIENCE = 2.0  # seconds to wait for a connection, or for the writer

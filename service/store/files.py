@@ -10,8 +10,8 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
-from service.errors import DatabaseAway
-from service.store.lock import FileLock, identity
+from frugal.service.errors import DatabaseAway
+from frugal.service.store.lock import FileLock, identity
 
 GONE = (
     "The database's file was deleted or replaced under the running service, so nothing can be kept. "

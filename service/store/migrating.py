@@ -12,11 +12,11 @@ from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, text
 
-import migrations
-from service.config import Settings
-from service.errors import DatabaseAway
-from service.store.db import Database, open_database
-from service.store.lock import FileLock
+from frugal import migrations
+from frugal.service.config import Settings
+from frugal.service.errors import DatabaseAway
+from frugal.service.store.db import Database, open_database
+from frugal.service.store.lock import FileLock
 
 LOCK = 7_302_871_665  # the advisory lock under which PostgreSQL migrates: two servers that start together take turns
 

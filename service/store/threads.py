@@ -11,7 +11,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import ParamSpec, TypeVar
 
-from service.errors import Busy, DatabaseAway
+from frugal.service.errors import Busy, DatabaseAway
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -3,9 +3,9 @@
 import asyncio
 import time
 
-from service.errors import Problem
-from service.store.db import Database
-from service.store.threads import in_thread
+from frugal.service.errors import Problem
+from frugal.service.store.db import Database
+from frugal.service.store.threads import in_thread
 
 EVERY = 3.0  # seconds
 

@@ -17,7 +17,7 @@ from concurrent.futures import Future, TimeoutError
 from contextlib import suppress
 from typing import Any, NamedTuple, TypeVar
 
-from service.errors import Busy, DatabaseAway
+from frugal.service.errors import Busy, DatabaseAway
 
 T = TypeVar("T")
 Work = Callable[[sqlite3.Connection], Any]

@@ -13,7 +13,7 @@ import threading
 from contextlib import suppress
 from typing import IO
 
-from service.training import frames, priority
+from frugal.service.training import frames, priority
 
 PR_SET_PDEATHSIG = 1
 
@@ -24,7 +24,7 @@ def main(table: int, parent: int) -> None:
     threading.Thread(target=_watch_parent, args=(sys.stdin.buffer, orders), daemon=True).start()
     die_with(parent)
     priority.lower()
-    from service.training import errand  # a second or two, and far more where the kernels are not compiled yet
+    from frugal.service.training import errand  # a second or two, and far more where the kernels are not compiled yet
 
     voice = errand.Voice(_own_output())
     errand.prepare()

@@ -5,18 +5,19 @@ from typing import Any
 from uuid import UUID
 
 import numpy as np
+from frugal.service.tables.remarks import Remark, told_anywhere
 from numpy.typing import NDArray
 from sqlalchemy import Connection
 
-from service.errors import DatasetExists, DatasetInUse, DatasetNotFound
-from service.reading import Column, Columns, notice, pack
-from service.reading.remarks import Remark, told_anywhere
-from service.store import archives, audit, datasets
-from service.store.audit import Actor
-from service.store.db import Database
-from service.store.ids import new_id
-from service.store.tables import iso, now
-from service.training.pricing import Costs, checked_costs, unpriced_columns
+from frugal.service.errors import DatasetExists, DatasetInUse, DatasetNotFound
+from frugal.service.store import archives, audit
+from frugal.service.store import dataset_rows as datasets
+from frugal.service.store.audit import Actor
+from frugal.service.store.db import Database
+from frugal.service.store.ids import new_id
+from frugal.service.store.tables import iso, now
+from frugal.service.tables import Column, Columns, notice, pack
+from frugal.service.training.pricing import Costs, checked_costs, unpriced_columns
 
 COUNTED = 1000  # distinct numbers of a column, counted no further
 PRICE = ("cost", "group", "cost_in_group", "delayed", "unit", "question")

@@ -8,14 +8,14 @@ import threading
 from dataclasses import asdict
 from typing import IO, Any
 
-from models import dump
-from models.learners.progress import Progress
-from models.warm import warm_up
-from service.reading import unpack
-from service.registry.describing import describe
-from service.training import frames
-from service.training.run import train
-from service.training.spec import Spec
+from frugal.models import dump
+from frugal.models.learners.progress import Progress
+from frugal.models.warm import warm_up
+from frugal.service.registry.describing import describe
+from frugal.service.tables import unpack
+from frugal.service.training import frames
+from frugal.service.training.run import train
+from frugal.service.training.spec import Spec
 
 PIECE = 1 << 20  # bytes of the model that are sent at once
 

@@ -20,16 +20,18 @@ from uuid import UUID
 
 from sqlalchemy import Connection
 
-from service.errors import Busy, DatasetNotFound, JobNotFound, JobOver, KeyReused
-from service.registry import versions as registry
-from service.store import archives, audit, datasets, jobs
-from service.store.audit import Actor
-from service.store.clock import clock
-from service.store.db import Database
-from service.store.ids import new_id
-from service.store.tables import now
-from service.training.judging import judged
-from service.training.spec import Spec
+from frugal.service.errors import Busy, DatasetNotFound, JobNotFound, JobOver, KeyReused
+from frugal.service.registry import versions as registry
+from frugal.service.store import archives, audit
+from frugal.service.store import dataset_rows as datasets
+from frugal.service.store import job_rows as jobs
+from frugal.service.store.audit import Actor
+from frugal.service.store.clock import clock
+from frugal.service.store.db import Database
+from frugal.service.store.ids import new_id
+from frugal.service.store.tables import now
+from frugal.service.training.judging import judged
+from frugal.service.training.spec import Spec
 
 ATTEMPTS = 3
 SUBMITTING = 3  # looks at what an Idempotency-Key began, and tries to begin it

@@ -6,10 +6,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, ValidationError, create_model
 
-from models.learners import LEARNERS
-from models.learners.estimator import Learner
-from models.learners.parameters import Aside, Choice, Columns, Grid, Kind, Number, Terms, Whole, parameters_of
-from service.errors import InvalidRequest
+from frugal.models.learners import LEARNERS
+from frugal.models.learners.estimator import Learner
+from frugal.models.learners.parameters import Aside, Choice, Columns, Grid, Kind, Number, Terms, Whole, parameters_of
+from frugal.service.errors import InvalidRequest
 
 Term = Annotated[tuple[Annotated[float, Field(ge=0)], list[Annotated[int, Field(ge=0, le=16)]]], Field(strict=False)]  # an array in JSON
 MOST_IN_A_GRID = 50

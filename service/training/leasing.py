@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, Self
 
-from service.errors import Problem
-from service.store.db import Database
-from service.training import jobs
-from service.training.jobs import Claim, LeaseLost
+from frugal.service.errors import Problem
+from frugal.service.store.db import Database
+from frugal.service.training import jobs
+from frugal.service.training.jobs import Claim, LeaseLost
 
 BEAT = 0.5  # seconds between two renewals at the most: a worker learns that soon that its job was cancelled
 NEWS = 0.5  # seconds between two events of a job's progress

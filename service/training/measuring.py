@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from models import Ensemble, acquire
-from models.binning import sample_rows
-from models.curves import Point, by_budget, by_trees
-from models.table import read_table
+from frugal.models import Ensemble, acquire
+from frugal.models.binning import sample_rows
+from frugal.models.curves import Point, by_budget, by_trees
+from frugal.models.table import read_table
 
 BUDGETS = 12  # points of the curve of hard budgets
 SIZES = 12  # points of the curve of trees

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from models.costs import CostModel, Price, shown
-from models.naming import meant, quoted
-from service.errors import InvalidRequest
+from frugal.models.costs import CostModel, Price, shown
+from frugal.models.naming import meant, quoted
+from frugal.service.errors import InvalidRequest
 
 Costs = Mapping[str, Mapping[str, Any]]
 

@@ -8,7 +8,7 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-from service.training.vitals import Vitals
+from frugal.service.training.vitals import Vitals
 
 NICE = 10  # above who started it: a ninth of the share. On two processors with eight busy others, 5 % of one
 GROUP = 19  # the nicest: anyone may set an autogroup back

@@ -13,8 +13,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from service.reading.children import PACKAGES, child_environment
-from service.training import frames
+from frugal.service.tables.children import PACKAGES, child_environment
+
+from frugal.service.training import frames
 
 AHEAD = 8  # frames
 
@@ -42,7 +43,7 @@ class Child:
     made this.
     """
 
-    command: tuple[str, ...] = (sys.executable, "-m", "service.training.child")
+    command: tuple[str, ...] = (sys.executable, "-m", "frugal.service.training.child")
 
     def __init__(self) -> None:
         self._table = tempfile.TemporaryFile()  # noqa: SIM115 - closed when it is handed over

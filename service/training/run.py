@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from models import Ensemble
-from models.learners import LEARNERS
-from models.learners.progress import Progress, Tell, silent
-from models.naming import quoted
-from service.reading import Columns
-from service.training.measuring import measured
-from service.training.pricing import cost_model
-from service.training.spec import Penalties, Spec
+from frugal.models import Ensemble
+from frugal.models.learners import LEARNERS
+from frugal.models.learners.progress import Progress, Tell, silent
+from frugal.models.naming import quoted
+from frugal.service.tables import Columns
+from frugal.service.training.measuring import measured
+from frugal.service.training.pricing import cost_model
+from frugal.service.training.spec import Penalties, Spec
 
 
 @dataclass(frozen=True)

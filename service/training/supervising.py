@@ -11,16 +11,17 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from service.config import Settings
-from service.errors import Problem
-from service.store import archives, datasets
-from service.store.db import Database
-from service.training import frames, jobs
-from service.training.jobs import Claim, LeaseLost
-from service.training.leasing import Lease
-from service.training.priority import Turns
-from service.training.process import Child, Ended
-from service.training.vitals import Vitals
+from frugal.service.config import Settings
+from frugal.service.errors import Problem
+from frugal.service.store import archives
+from frugal.service.store import dataset_rows as datasets
+from frugal.service.store.db import Database
+from frugal.service.training import frames, jobs
+from frugal.service.training.jobs import Claim, LeaseLost
+from frugal.service.training.leasing import Lease
+from frugal.service.training.priority import Turns
+from frugal.service.training.process import Child, Ended
+from frugal.service.training.vitals import Vitals
 
 POLL = 0.5  # seconds between two looks for a job, and at the most between two at the child
 RETRY = 1.0  # seconds until a database that was away is tried again

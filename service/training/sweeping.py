@@ -4,10 +4,11 @@ import asyncio
 from collections.abc import Callable
 from datetime import timedelta
 
-from service.config import Settings
-from service.store import archives, jobs
-from service.store.db import Database
-from service.store.threads import in_thread
+from frugal.service.config import Settings
+from frugal.service.store import archives
+from frugal.service.store import job_rows as jobs
+from frugal.service.store.db import Database
+from frugal.service.store.threads import in_thread
 
 AT_ONCE = 1000  # rows in a transaction
 

@@ -14,11 +14,11 @@ from uuid import UUID
 
 from pydantic_core import to_json
 
-from service.errors import Problem, TooManyWatchers
-from service.store import jobs
-from service.store.db import Database
-from service.store.tables import iso
-from service.store.threads import in_thread
+from frugal.service.errors import Problem, TooManyWatchers
+from frugal.service.store import job_rows as jobs
+from frugal.service.store.db import Database
+from frugal.service.store.tables import iso
+from frugal.service.store.threads import in_thread
 
 LOOK = 0.25  # seconds between two looks for events
 COMMENT = 15.0  # seconds after which a quiet stream sends a comment, so that nothing between takes it for dead

@@ -17,7 +17,7 @@ import httpx
 import pytest
 
 ROOT = Path(__file__).parents[2]
-COMMAND = (sys.executable, "-m", "service.cli")
+COMMAND = (sys.executable, "-m", "frugal.service.commands.main")
 PATIENCE = 150  # seconds for a start: a machine that has compiled no kernels yet takes a minute
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from models import dump
-from service.keyform import new_key
+from frugal.models import dump
+from frugal.service.keyform import new_key
 from tests.databases import PostgresServer
 from tests.examples import wide
 from tests.journeys.processes import frugal, serving, starting

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from service.client import Client
+from frugal.client import Client
 from tests.journeys.processes import ROOT, Server
 
 LONG = {"max_trees": 1000, "alpha": list(range(50))}  # a minute or more

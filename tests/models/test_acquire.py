@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from sklearn.datasets import make_classification
 from sklearn.ensemble import RandomForestClassifier
 
-from models import Ensemble, Feature, Leaf, Schema, Split, acquire, predict
+from frugal.models import Ensemble, Feature, Leaf, Schema, Split, acquire, predict
 from tests import strategies
 from tests.converting import from_sklearn
 from tests.models.test_decide import session

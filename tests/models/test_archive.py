@@ -13,8 +13,8 @@ import safetensors.numpy
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models import CostModel, Ensemble, Feature, Leaf, Price, Schema, Split, dump, load
-from models.tensors import LARGEST_HEADER, NO_DIGEST, BadArchive, sealed
+from frugal.models import CostModel, Ensemble, Feature, Leaf, Price, Schema, Split, dump, load
+from frugal.models.tensors import LARGEST_HEADER, NO_DIGEST, BadArchive, sealed
 from tests import strategies
 from tests.forging import forged
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models import CostModel, Price
-from models.costs import millionths, money, price_gaps
+from frugal.models import CostModel, Price
+from frugal.models.costs import millionths, money, price_gaps
 
 HEART = Path(__file__).parents[2] / "examples" / "heart" / "costs.csv"
 amounts = st.integers(0, 10**15).map(money)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.criteria import criterion, impurity, impurity_of
+from frugal.models.criteria import criterion, impurity, impurity_of
 from tests.naive import growing as naive
 
 ALL = st.one_of(

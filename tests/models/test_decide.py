@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models import Ask, CostModel, Ensemble, Feature, Leaf, Price, Schema, Split, Stop, Wait, decide, predict, stand
+from frugal.models import Ask, CostModel, Ensemble, Feature, Leaf, Price, Schema, Split, Stop, Wait, decide, predict, stand
 from tests import strategies
 from tests.naive import deciding as naive
 

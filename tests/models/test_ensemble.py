@@ -5,9 +5,9 @@ import re
 import numpy as np
 import pytest
 
-from models import Ensemble, Feature, Leaf, Schema, Split, decide
-from models.flat import Flat
-from models.tree import Tree
+from frugal.models import Ensemble, Feature, Leaf, Schema, Split, decide
+from frugal.models.flat import Flat
+from frugal.models.tree import Tree
 
 SCHEMA = Schema([Feature("size"), Feature("colour", "categorical", ("red", "green", "blue"))])
 

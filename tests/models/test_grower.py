@@ -8,10 +8,10 @@ import numba
 import numpy as np
 import pytest
 
-from models import BudgetForestClassifier, CostModel, Feature, GreedyTreeClassifier, Schema, grower
-from models.binning import SAMPLE, Binning, sample_rows
-from models.criteria import criterion, impurity
-from models.grower import GRID, Grower, on_grid
+from frugal.models import BudgetForestClassifier, CostModel, Feature, GreedyTreeClassifier, Schema, grower
+from frugal.models.binning import SAMPLE, Binning, sample_rows
+from frugal.models.criteria import criterion, impurity
+from frugal.models.grower import GRID, Grower, on_grid
 
 
 def grower_on(codes, classes, many, schema, **settings):
@@ -120,7 +120,7 @@ import resource
 import subprocess
 import sys
 import numpy as np
-from models import BudgetForestClassifier
+from frugal.models import BudgetForestClassifier
 resource.setrlimit(resource.RLIMIT_DATA, (512 << 20, 512 << 20))
 X, y = np.random.default_rng(0).normal(size=(600, 1024)), np.arange(600) % 64
 print(BudgetForestClassifier(max_trees=2, n_jobs=2, random_state=0).fit(X, y).n_trees_)

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from models import BudgetForestClassifier, GreedyTreeClassifier
-from models.table import read_labels
+from frugal.models import BudgetForestClassifier, GreedyTreeClassifier
+from frugal.models.table import read_labels
 
 FRACTIONS = r"^Unknown label type: continuous\. The labels are numbers with fractions, as a regression target has\. Frugal predicts classes"
 
@@ -12,7 +12,7 @@ FRACTIONS = r"^Unknown label type: continuous\. The labels are numbers with frac
 @pytest.mark.parametrize("learner", [BudgetForestClassifier, GreedyTreeClassifier])
 @pytest.mark.parametrize("y", [np.linspace(0, 1, 40), np.linspace(0, 1, 40).astype(object), [0.5, 1.5] * 20])
 def test_numbers_with_fractions_are_refused_before_anything_is_grown(monkeypatch, learner, y):
-    monkeypatch.setattr("models.learners.greedy.Binning.of", lambda *_: pytest.fail("it grows"))
+    monkeypatch.setattr("frugal.models.learners.greedy.Binning.of", lambda *_: pytest.fail("it grows"))
     with pytest.raises(ValueError, match=FRACTIONS):
         learner().fit(np.arange(40)[:, None], y)
 

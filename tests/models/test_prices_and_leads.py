@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from models import Ask, CostModel, Ensemble, Feature, GreedyTreeClassifier, Leaf, Price, Schema, Split, Stop, acquire, decide
+from frugal.models import Ask, CostModel, Ensemble, Feature, GreedyTreeClassifier, Leaf, Price, Schema, Split, Stop, acquire, decide
 
 
 def asking(feature):

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models import CostModel, Feature, Price, Schema
+from frugal.models import CostModel, Feature, Price, Schema
 
 SCHEMA = Schema(
     [

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from models import table
-from models.table import read_table
+from frugal.models import table
+from frugal.models.table import read_table
 
 
 def test_categories_are_looked_at_by_value_not_by_cell(monkeypatch):

@@ -8,16 +8,17 @@ from pathlib import Path
 import numba
 import pytest
 
-from models import CostModel, Ensemble, Feature, GreedyTreeClassifier, Leaf, Price, Schema, Split, acquire, decide, predict, warm_up
-from models.kernels import acquiring, deciding, growing
-from models.kernels.compiling import taken, turn
-from models.warm import PARTS, compile_ahead, load_cached
+from frugal.models import CostModel, Ensemble, Feature, GreedyTreeClassifier, Leaf, Price, Schema, Split, acquire, decide, predict, warm_up
+from frugal.models.kernels.compiling import taken, turn
+from frugal.models.kernels.growth import growing
+from frugal.models.kernels.serving import acquiring, deciding
+from frugal.models.warm import PARTS, compile_ahead, load_cached
 
 ROOT = Path(__file__).parents[2]
 jit = pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled")
 SESSION = """
-from models import load, stand
-from service.example import example_archive
+from frugal.models import load, stand
+from frugal.service.example import example_archive
 ensemble, answers = load(example_archive()), {}
 for confidence in (None, 0.9):
     answers = {}
@@ -28,12 +29,12 @@ for confidence in (None, 0.9):
 assert answers
 """
 TABLE = """
-from service.reading import read_file
+from frugal.service.tables import read_file
 assert len(read_file("examples/heart/heart.csv")) == 303
 """
 ROWS = """
-from models import acquire, load, predict
-from service.example import example_archive
+from frugal.models import acquire, load, predict
+from frugal.service.example import example_archive
 ensemble = load(example_archive())
 acquire(ensemble, [[float("nan")] * len(ensemble.schema)] * 2, 60)
 predict(ensemble, [[float("nan")] * len(ensemble.schema)] * 2)
@@ -74,8 +75,8 @@ def test_no_kernel_is_compiled_after_a_warm_up():
 def test_a_part_has_every_kernel_that_its_work_needs(parts):
     script = f"""
 import sys
-from models.warm import warm_up
-from models.kernels.compiling import kernels
+from frugal.models.warm import warm_up
+from frugal.models.kernels.compiling import kernels
 before = warm_up(*sys.argv[1:])
 {WORK[parts]}
 assert kernels() == before, (before, kernels())
@@ -90,8 +91,8 @@ def test_the_parts_together_are_all_that_a_warm_up_does():
 @jit
 def test_what_is_not_cached_is_told_and_not_compiled(tmp_path):
     script = """
-from models.kernels.compiling import kernels
-from models.warm import load_cached
+from frugal.models.kernels.compiling import kernels
+from frugal.models.warm import load_cached
 print(*[load_cached(part) for part in ("deciding", "reading", "predicting")], *kernels())
 """
     assert python(script, NUMBA_CACHE_DIR=str(tmp_path)).split() == ["False", "False", "False", "0", "0"]
@@ -130,8 +131,8 @@ def test_a_warm_up_holds_one_turn_at_a_time_and_none_for_what_is_cached(monkeypa
 def test_the_first_kernel_that_is_compiled_is_told_once(tmp_path):
     script = """
 import numpy as np
-from models.kernels.checking import first_wrong_code
-from models.kernels.compiling import before_compiling
+from frugal.models.kernels.serving.checking import first_wrong_code
+from frugal.models.kernels.compiling import before_compiling
 before_compiling(lambda: print("compiling"))
 first_wrong_code(np.zeros((1, 1)), np.zeros(1, np.int32))
 first_wrong_code(np.zeros((1, 1), np.float32), np.zeros(1, np.int32))

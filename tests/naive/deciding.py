@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
-from models import CostModel, Leaf, Schema, Split
-from models.tree import ENDS
+from frugal.models import CostModel, Leaf, Schema, Split
+from frugal.models.tree import ENDS
 
 SMALL = Fraction(1, 10**9)
 

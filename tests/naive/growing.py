@@ -2,7 +2,7 @@
 
 from itertools import combinations, pairwise
 
-from models import Leaf, Split
+from frugal.models import Leaf, Split
 
 
 def threshold_pairs(counts, alpha):

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from models import dump
-from service.config import Settings
+from frugal.models import dump
+from frugal.service.config import Settings
 from tests.databases import fresh_sqlite
 from tests.examples import clinic
 from tests.serving import serving

@@ -17,12 +17,12 @@ from pydantic import ValidationError
 from sqlalchemy import make_url, text
 from sqlalchemy.dialects import postgresql
 
-from service import cli
-from service.address import Address, read_password, without_secrets
-from service.config import Settings, from_environment, to_environment
-from service.errors import DatabaseAway
-from service.sessions.opening import open_ledger
-from service.store.db import open_database
+from frugal.service.address import Address, read_password, without_secrets
+from frugal.service.commands import main as cli
+from frugal.service.config import Settings, from_environment, to_environment
+from frugal.service.errors import DatabaseAway
+from frugal.service.sessions.opening import open_ledger
+from frugal.service.store.db import open_database
 from tests.databases import PostgresServer
 from tests.examples import clinic
 from tests.journeys.processes import frugal

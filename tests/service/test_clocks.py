@@ -7,23 +7,23 @@ from typing import Any
 
 import pytest
 
-from service.config import Settings
-from service.errors import InvalidRequest, Problem
-from service.keyform import digest
-from service.owners import keys
-from service.owners.lookup import Keys
-from service.reading import Reader
-from service.sessions import clock as clock_module
-from service.sessions.clock import Clock, keep_right, seconds
-from service.sessions.ledger import IdempotencyKey
-from service.sessions.state import Given
-from service.sessions.steps import Opening, Steps
-from service.store import tables
-from service.store.clock import clock
-from service.store.db import Database, open_database
-from service.store.keys import any_admin
-from service.training import datasets, jobs
-from service.training.spec import Spec
+from frugal.service.config import Settings
+from frugal.service.errors import InvalidRequest, Problem
+from frugal.service.keyform import digest
+from frugal.service.owners import issuing as keys
+from frugal.service.owners.lookup import Keys
+from frugal.service.sessions import clock as clock_module
+from frugal.service.sessions.clock import Clock, keep_right, seconds
+from frugal.service.sessions.ledger import IdempotencyKey
+from frugal.service.sessions.state import Given
+from frugal.service.sessions.steps import Opening, Steps
+from frugal.service.store import tables
+from frugal.service.store.clock import clock
+from frugal.service.store.db import Database, open_database
+from frugal.service.store.key_rows import any_admin
+from frugal.service.tables import Reader
+from frugal.service.training import datasets, jobs
+from frugal.service.training.spec import Spec
 from tests.databases import rows
 from tests.examples import clinic
 from tests.service.sessions.using import ME, with_steps

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from service.config import PREFIX, Settings, from_environment, to_environment, unknown_variables
+from frugal.service.config import PREFIX, Settings, from_environment, to_environment, unknown_variables
 
 
 def test_every_setting_stands_in_the_readme_as_it_is() -> None:

@@ -3,9 +3,9 @@
 import re
 from pathlib import Path
 
-from service import errors
-from service.api.problems import PREFIX
-from service.errors import Problem
+from frugal.service import errors
+from frugal.service.api.problems import PREFIX
+from frugal.service.errors import Problem
 
 
 def kinds(of: type[Problem] = Problem) -> list[type[Problem]]:

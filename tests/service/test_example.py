@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from examples.heart_model import MODEL, trained
-from models import dump, load
-from service import example
-from service.example import example_archive
+from frugal.models import dump, load
+from frugal.service import example
+from frugal.service.example import example_archive
 
 ROOT = Path(__file__).parents[2]
 
@@ -26,7 +26,7 @@ def test_it_is_the_file_that_is_published():
 def test_nothing_is_trained_where_it_is_published():
     """The modules that train are not even imported."""
     imported = {node.module for node in ast.walk(ast.parse(Path(example.__file__).read_text())) if isinstance(node, ast.ImportFrom)}
-    assert not [name for name in imported if name.startswith(("service.training", "models.learners"))]
+    assert not [name for name in imported if name.startswith(("frugal.service.training", "frugal.models.learners"))]
 
 
 def test_where_there_is_no_checkout_it_is_told(tmp_path, monkeypatch):

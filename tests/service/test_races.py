@@ -9,22 +9,22 @@ from uuid import UUID
 
 import pytest
 
-from models import dump
-from service.config import Settings
-from service.errors import Problem
-from service.owners import keys
-from service.reading import Reader
-from service.registry import versions as registry
-from service.registry.cache import Versions
-from service.sessions.opening import open_ledger
-from service.sessions.state import Given
-from service.sessions.steps import Opening, Steps
-from service.store import audit
-from service.store.audit import Actor
-from service.store.db import Database, open_database
-from service.store.ids import new_id
-from service.training import datasets, jobs
-from service.training.spec import Spec
+from frugal.models import dump
+from frugal.service.config import Settings
+from frugal.service.errors import Problem
+from frugal.service.owners import issuing as keys
+from frugal.service.registry import versions as registry
+from frugal.service.registry.cache import Versions
+from frugal.service.sessions.opening import open_ledger
+from frugal.service.sessions.state import Given
+from frugal.service.sessions.steps import Opening, Steps
+from frugal.service.store import audit
+from frugal.service.store.audit import Actor
+from frugal.service.store.db import Database, open_database
+from frugal.service.store.ids import new_id
+from frugal.service.tables import Reader
+from frugal.service.training import datasets, jobs
+from frugal.service.training.spec import Spec
 from tests.databases import rows
 from tests.examples import clinic
 from tests.racing import at_once, slugs

@@ -16,11 +16,11 @@ import pyarrow.csv
 import pytest
 from pyarrow import parquet
 
-from models import Ensemble, Feature, Leaf, Schema, Split, acquire, load
-from models.table import read_table
-from service.cli import main
-from service.interview import interview
-from service.reading import read_file
+from frugal.models import Ensemble, Feature, Leaf, Schema, Split, acquire, load
+from frugal.models.table import read_table
+from frugal.service.commands.interview import interview
+from frugal.service.commands.main import main
+from frugal.service.tables import read_file
 from tests.service.test_cli import frugal, unread
 
 HEART = Path(__file__).parents[2] / "examples" / "heart"
@@ -198,7 +198,7 @@ def test_columns_are_left_out_cells_mean_missing_and_words_are_no_numbers(tmp_pa
     ],
 )
 def test_what_is_wrong_is_told_before_anything_is_grown(tmp_path, monkeypatch, capsys, changes, message):
-    monkeypatch.setattr("models.learners.greedy.Binning.of", lambda *_: pytest.fail("it grows"))
+    monkeypatch.setattr("frugal.models.learners.greedy.Binning.of", lambda *_: pytest.fail("it grows"))
     assert main([str(word) for word in (*TRAIN, "--out", tmp_path / "m", *changes)]) == 2
     out, err = capsys.readouterr()
     assert out == ""
@@ -229,7 +229,16 @@ def test_a_price_list_without_features_is_told(tmp_path):
 
 def test_a_progress_bar_is_shown_on_a_terminal(tmp_path):
     main, side = pty.openpty()
-    command = [sys.executable, "-m", "service.cli", *map(str, TRAIN), "--budget", "60", "--out", str(tmp_path / "m.safetensors")]
+    command = [
+        sys.executable,
+        "-m",
+        "frugal.service.commands.main",
+        *map(str, TRAIN),
+        "--budget",
+        "60",
+        "--out",
+        str(tmp_path / "m.safetensors"),
+    ]
     subprocess.run(command, stdout=subprocess.DEVNULL, stderr=side, check=True)
     os.close(side)
     shown = b""
@@ -270,7 +279,7 @@ def test_ask_takes_a_number_for_a_category_that_is_one():
 
 def test_ask_takes_unknown_stop_and_wrong_values(model):
     done = subprocess.run(
-        [sys.executable, "-m", "service.cli", "ask", "--model", str(model), "--budget", "60"],
+        [sys.executable, "-m", "frugal.service.commands.main", "ask", "--model", str(model), "--budget", "60"],
         input="wrong\n?\n!\n",
         capture_output=True,
         text=True,
@@ -281,7 +290,11 @@ def test_ask_takes_unknown_stop_and_wrong_values(model):
     assert "spent 0.00 of 60.00" in done.stdout
     assert "(stopped; " in done.stdout
     ended = subprocess.run(
-        [sys.executable, "-m", "service.cli", "ask", "--model", str(model)], input="", capture_output=True, text=True, check=True
+        [sys.executable, "-m", "frugal.service.commands.main", "ask", "--model", str(model)],
+        input="",
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert "(stopped; " in ended.stdout
 

@@ -13,9 +13,9 @@ import httpx
 import numba
 import pytest
 
-from models.kernels.compiling import turn
-from service import warming
-from service.warming import Compiler, Warming, compile_later
+from frugal.models.kernels.compiling import turn
+from frugal.service import warming
+from frugal.service.warming import Compiler, Warming, compile_later
 
 ROOT = Path(__file__).parents[2]
 PATIENCE = 60  # seconds
@@ -153,7 +153,9 @@ def test_it_compiles_into_the_cache_that_others_read_with_less_priority_and_ends
 
 
 def test_it_ends_with_its_parent_however_that_ends(tmp_path: Path) -> None:
-    script = "import sys, time; from service.warming import Compiler; print(Compiler(['growing']).process.pid, flush=True); time.sleep(600)"
+    script = (
+        "import time; from frugal.service.warming import Compiler; print(Compiler(['growing']).process.pid, flush=True); time.sleep(99)"
+    )
     with subprocess.Popen(
         [sys.executable, "-c", script], cwd=ROOT, env=os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}, stdout=subprocess.PIPE, text=True
     ) as parent:

@@ -10,12 +10,12 @@ from pathlib import Path
 import numba
 import pytest
 
-from models.kernels import compiling
+from frugal.models.kernels import compiling
 
 ROOT = Path(__file__).parents[3]
 DECIDE = """
-from models import Ensemble, Feature, Leaf, Schema, Split, decide
-from models.kernels import deciding
+from frugal.models import Ensemble, Feature, Leaf, Schema, Split, decide
+from frugal.models.kernels.serving import deciding
 tree = Split("size", [1, 1], threshold=1.0, children=[Leaf([1, 0]), Leaf([0, 1])])
 print(decide(Ensemble.of([tree], Schema([Feature("size")]), classes=["a", "b"], vote="majority"), {"size": 1.0}).label)
 print(sum(deciding.decide.stats.cache_hits.values()))
@@ -38,7 +38,7 @@ def test_the_name_of_the_folder_follows_every_edit(tmp_path):
     shutil.copytree(compiling.HERE, tmp_path / "kernels", ignore=shutil.ignore_patterns("__pycache__"))
     before = compiling.sources_hash(tmp_path / "kernels")
     assert before == compiling.sources_hash()
-    with open(tmp_path / "kernels" / "walking.py", "a") as source:
+    with open(tmp_path / "kernels" / "serving" / "walking.py", "a") as source:
         source.write("# edited\n")
     assert compiling.sources_hash(tmp_path / "kernels") != before
 
@@ -49,7 +49,7 @@ def test_an_edit_in_another_file_is_run_and_not_the_cached_kernel(tmp_path):
     shutil.copytree(ROOT / "models", tmp_path / "models", ignore=shutil.ignore_patterns("__pycache__"))
     assert run(tmp_path) == ["a", "0"]
     assert run(tmp_path) == ["a", "1"]  # from the cache
-    walking = tmp_path / "models" / "kernels" / "walking.py"
+    walking = tmp_path / "models" / "kernels" / "serving" / "walking.py"
     text = walking.read_text()
     edited = text.replace('value <= node["threshold"] and', 'value < node["threshold"] and')
     assert edited != text
@@ -66,7 +66,7 @@ def test_a_second_process_hits_the_cache():
 @jit
 def test_a_warm_up_says_what_was_compiled_and_what_came_from_the_cache():
     """What a container logs at start, and what keeps an image without its kernels from being built."""
-    script = "from models import warm_up; said = warm_up(); print(said); print(said.loaded, said.compiled)"
+    script = "from frugal.models import warm_up; said = warm_up(); print(said); print(said.loaded, said.compiled)"
     command = [sys.executable, "-c", script]
     for _ in range(2):
         said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
@@ -93,6 +93,6 @@ def test_no_writable_folder_is_said_aloud(monkeypatch):
 
 
 def test_every_kernel_goes_through_the_one_decorator():
-    for source in sorted(compiling.HERE.glob("*.py")):
+    for source in sorted(compiling.HERE.rglob("*.py")):
         if source.name != "compiling.py":
             assert not re.search(r"\bimport numba|\bnjit|@jit", source.read_text()), source

@@ -8,13 +8,13 @@ from pathlib import Path
 import numba
 import pytest
 
-from models.kernels import compiling
-from models.kernels.sharing import is_locked, locked
+from frugal.models.kernels import compiling
+from frugal.models.kernels.sharing import is_locked, locked
 
 ROOT = Path(__file__).parents[3]
 HOLD = """
 import sys, pathlib
-from models.kernels.sharing import locked
+from frugal.models.kernels.sharing import locked
 with locked(pathlib.Path(sys.argv[1])):
     print("held", flush=True)
     sys.stdin.read()

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.utils.estimator_checks import check_estimator
 
-from models import CostModel, Ensemble, Feature, GreedyTreeClassifier, Price, Schema
+from frugal.models import CostModel, Ensemble, Feature, GreedyTreeClassifier, Price, Schema
 from tests.naive import growing as naive
 
 WORDS = tuple(f"w{k:02}" for k in range(40))

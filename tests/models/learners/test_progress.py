@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from models import BudgetForestClassifier, GreedyTreeClassifier
+from frugal.models import BudgetForestClassifier, GreedyTreeClassifier
 
 
 def told(kind=BudgetForestClassifier, **settings):

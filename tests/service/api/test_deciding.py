@@ -3,10 +3,10 @@
 import httpx
 import numpy as np
 
-from models import acquire, load
-from service.config import Settings
-from service.example import example_archive
-from service.reading import read_file
+from frugal.models import acquire, load
+from frugal.service.config import Settings
+from frugal.service.example import example_archive
+from frugal.service.tables import read_file
 from tests.databases import rows
 from tests.examples import clinic, wide
 from tests.service.conftest import publish

@@ -14,11 +14,11 @@ import httpx
 import pytest
 from sqlalchemy import text
 
-from service.address import Address
-from service.config import Settings
-from service.errors import DatabaseAway
-from service.logs import JsonLines
-from service.store.db import open_database
+from frugal.service.address import Address
+from frugal.service.config import Settings
+from frugal.service.errors import DatabaseAway
+from frugal.service.logs import JsonLines
+from frugal.service.store.db import open_database
 from tests.databases import PostgresServer, fresh_sqlite, rows
 from tests.examples import clinic
 from tests.racing import at_once
@@ -104,8 +104,8 @@ LIMITED = """
 import resource, signal, sys
 from pathlib import Path
 from sqlalchemy import text
-from service.errors import DatabaseAway
-from service.store.db import SqliteDatabase
+from frugal.service.errors import DatabaseAway
+from frugal.service.store.db import SqliteDatabase
 
 database = SqliteDatabase(Path(sys.argv[1]))
 database.try_write()

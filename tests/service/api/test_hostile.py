@@ -6,9 +6,9 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from models import dump
-from service.config import Settings
-from service.keyform import new_key
+from frugal.models import dump
+from frugal.service.config import Settings
+from frugal.service.keyform import new_key
 from tests.databases import rows
 from tests.examples import clinic
 from tests.forging import forged

@@ -8,11 +8,11 @@ import httpx
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from models import load
-from service.app import create
-from service.config import Settings
-from service.example import FOLDERS, example_archive
-from service.keyform import new_key
+from frugal.models import load
+from frugal.service.app import create
+from frugal.service.config import Settings
+from frugal.service.example import FOLDERS, example_archive
+from frugal.service.keyform import new_key
 from tests.databases import fresh_sqlite
 from tests.service.conftest import publish
 from tests.serving import serving

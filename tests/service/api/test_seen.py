@@ -7,8 +7,8 @@ import time
 import httpx
 import pytest
 
-from service.keyform import new_key
-from service.logs import JsonLines
+from frugal.service.keyform import new_key
+from frugal.service.logs import JsonLines
 
 
 def value(text: str, name: str) -> float:

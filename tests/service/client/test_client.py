@@ -12,11 +12,11 @@ import httpx
 import numpy as np
 import pytest
 
-from models import dump
-from service.client import PENDING, UNAVAILABLE, Client, ClientError, Problem, Unreachable
-from service.client.sessions import as_asked
-from service.config import Settings
-from service.keyform import new_key
+from frugal.models import dump
+from frugal.service.client import PENDING, UNAVAILABLE, Client, ClientError, Problem, Unreachable
+from frugal.service.client.sessions import as_asked
+from frugal.service.config import Settings
+from frugal.service.keyform import new_key
 from tests.databases import fresh_sqlite
 from tests.examples import clinic, wide
 from tests.service.client.wires import Relay, quick, relayed, scripted
@@ -336,4 +336,4 @@ def test_the_client_needs_httpx_alone():
     )
     loaded = set(done.stdout.split())
     assert "httpx" in loaded
-    assert not loaded & {"models", "numpy", "fastapi", "sqlalchemy", "pydantic", "service.errors"}
+    assert not loaded & {"models", "numpy", "fastapi", "sqlalchemy", "pydantic", "frugal.service.errors"}

@@ -13,8 +13,8 @@ from typing import IO
 import httpx
 import pytest
 
-from service.client import Client, ClientError, Problem, Unreachable
-from service.config import Settings
+from frugal.service.client import Client, ClientError, Problem, Unreachable
+from frugal.service.config import Settings
 from tests.databases import fresh_sqlite
 from tests.service.client.wires import Relay, quick, relayed, scripted
 from tests.serving import problem, serving

@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 
 import httpx
 
-from service.client import Client
+from frugal.service.client import Client
 
 
 @contextmanager

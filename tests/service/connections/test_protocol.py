@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from service.connections.protocol import FRAMING, HEAD, HEADERS, PIPELINED
+from frugal.service.connections.protocol import FRAMING, HEAD, HEADERS, PIPELINED
 from tests.journeys.processes import Server, serving
 from tests.raw import HOST, LIVEZ, Raw, Reply, seconds_to_live
 

@@ -6,9 +6,9 @@ from concurrent.futures import ThreadPoolExecutor
 import httpx
 import pytest
 
-from models import dump, load
-from service.config import Settings
-from service.registry.versions import read_ensemble
+from frugal.models import dump, load
+from frugal.service.config import Settings
+from frugal.service.registry.versions import read_ensemble
 from tests.databases import rows
 from tests.examples import clinic, wide
 from tests.service.conftest import publish

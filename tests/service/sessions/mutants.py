@@ -6,13 +6,13 @@
 
 from contextlib import asynccontextmanager
 
-from service.sessions.ledger import new_lines, prediction_json, value_json
-from service.sessions.postgres import PostgresLedger
-from service.sessions.sqlite import ADD, SqliteLedger, _line
-from service.sessions.sqlite import APPEND as GUARDED
-from service.sessions.state import Session
-from service.store.db import PATIENCE
-from service.store.tables import iso
+from frugal.service.sessions.ledger import new_lines, prediction_json, value_json
+from frugal.service.sessions.postgres import PostgresLedger
+from frugal.service.sessions.sqlite import ADD, SqliteLedger, _line
+from frugal.service.sessions.sqlite import APPEND as GUARDED
+from frugal.service.sessions.state import Session
+from frugal.service.store.db import PATIENCE
+from frugal.service.store.tables import iso
 
 INSERT = """
 INSERT INTO answers (session_id, feature, position, status, value, cost, bought, source, at)

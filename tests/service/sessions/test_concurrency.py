@@ -8,17 +8,17 @@ from contextlib import asynccontextmanager
 import httpx
 import pytest
 
-from models import dump
-from service.config import Settings
-from service.errors import Conflict, Problem
-from service.registry.cache import Versions
-from service.registry.versions import publish
-from service.sessions.ledger import IdempotencyKey
-from service.sessions.opening import open_ledger
-from service.sessions.state import Given, Session
-from service.sessions.steps import Opening, Seen, Steps
-from service.store.audit import Actor
-from service.store.db import open_database
+from frugal.models import dump
+from frugal.service.config import Settings
+from frugal.service.errors import Conflict, Problem
+from frugal.service.registry.cache import Versions
+from frugal.service.registry.versions import publish
+from frugal.service.sessions.ledger import IdempotencyKey
+from frugal.service.sessions.opening import open_ledger
+from frugal.service.sessions.state import Given, Session
+from frugal.service.sessions.steps import Opening, Seen, Steps
+from frugal.service.store.audit import Actor
+from frugal.service.store.db import open_database
 from tests.databases import rows
 from tests.examples import wide
 from tests.service.conftest import publish as publish_over_http

@@ -9,7 +9,7 @@ import httpx
 import psycopg
 import pytest
 
-from service.config import Settings
+from frugal.service.config import Settings
 from tests.databases import rows
 from tests.examples import clinic
 from tests.service.conftest import publish

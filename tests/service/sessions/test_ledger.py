@@ -2,9 +2,9 @@
 
 import pytest
 
-from service.sessions import postgres, sqlite
-from service.sessions.state import Answer, Session
-from service.sessions.steps import Opening, Steps
+from frugal.service.sessions import postgres, sqlite
+from frugal.service.sessions.state import Answer, Session
+from frugal.service.sessions.steps import Opening, Steps
 from tests.databases import rows
 from tests.examples import wide
 from tests.service.sessions.using import change, with_steps

@@ -12,8 +12,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule, run_state_machine_as_test
 
-from models import Ask, CostModel, Feature, Leaf, Price, Schema, Split, decide
-from service.config import Settings
+from frugal.models import Ask, CostModel, Feature, Leaf, Price, Schema, Split, decide
+from frugal.service.config import Settings
 from tests import strategies
 from tests.databases import rows
 from tests.naive.deciding import Model

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from service.address import Address
-from service.errors import Busy
-from service.sessions.pool import Pool
+from frugal.service.address import Address
+from frugal.service.errors import Busy
+from frugal.service.sessions.pool import Pool
 from tests.databases import PostgresServer
 
 

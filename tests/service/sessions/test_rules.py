@@ -7,7 +7,7 @@ import time
 import httpx
 import pytest
 
-from service.config import Settings
+from frugal.service.config import Settings
 from tests.databases import rows
 from tests.examples import clinic, wide
 from tests.service.conftest import publish

@@ -2,10 +2,10 @@
 
 import pytest
 
-from service.errors import DatabaseAway, Problem
-from service.sessions import steps as steps_module
-from service.sessions.state import Given, Session
-from service.sessions.steps import Opening, Steps, sweep_forever
+from frugal.service.errors import DatabaseAway, Problem
+from frugal.service.sessions import steps as steps_module
+from frugal.service.sessions.state import Given, Session
+from frugal.service.sessions.steps import Opening, Steps, sweep_forever
 from tests.databases import rows
 from tests.examples import clinic, wide
 from tests.service.sessions.using import ME, change, with_steps

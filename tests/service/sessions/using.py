@@ -6,14 +6,14 @@ from typing import Any
 
 from sqlalchemy import text
 
-from models import Ensemble, dump
-from service.config import Settings
-from service.registry.cache import Versions
-from service.registry.versions import publish
-from service.sessions.opening import open_ledger
-from service.sessions.steps import Steps
-from service.store.audit import Actor
-from service.store.db import open_database
+from frugal.models import Ensemble, dump
+from frugal.service.config import Settings
+from frugal.service.registry.cache import Versions
+from frugal.service.registry.versions import publish
+from frugal.service.sessions.opening import open_ledger
+from frugal.service.sessions.steps import Steps
+from frugal.service.store.audit import Actor
+from frugal.service.store.db import open_database
 
 ME = Actor("me")
 

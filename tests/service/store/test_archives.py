@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection, text
 
-from service.config import Settings
-from service.errors import Busy
-from service.store import archives, versions
-from service.store.db import Database, open_database
-from service.store.ids import new_id
+from frugal.service.config import Settings
+from frugal.service.errors import Busy
+from frugal.service.store import archives
+from frugal.service.store import version_rows as versions
+from frugal.service.store.db import Database, open_database
+from frugal.service.store.ids import new_id
 from tests.databases import rows
 
 HOUR = timedelta(hours=1)

@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 
-from service.config import Settings
-from service.errors import DatabaseAway
-from service.store.db import SqliteDatabase, lock_of, open_database
-from service.store.lock import BusyFileError, FileLock
-from service.store.writer import Writer
+from frugal.service.config import Settings
+from frugal.service.errors import DatabaseAway
+from frugal.service.store.db import SqliteDatabase, lock_of, open_database
+from frugal.service.store.lock import BusyFileError, FileLock
+from frugal.service.store.writer import Writer
 from tests.databases import fresh_sqlite, migrate_url, rows
 from tests.examples import clinic
 from tests.journeys.processes import frugal

@@ -9,10 +9,11 @@ from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 from sqlalchemy import Connection, text
 
-from service.config import Settings
-from service.store.db import Database, open_database
-from service.store.migrating import at_head, head, migrate
-from service.store.tables import metadata
+from frugal.migrations import versions
+from frugal.service.config import Settings
+from frugal.service.store.db import Database, open_database
+from frugal.service.store.migrating import at_head, head, migrate
+from frugal.service.store.tables import metadata
 from tests.databases import PostgresServer
 
 CATALOGUE = {
@@ -89,9 +90,7 @@ def test_a_database_from_a_newer_release_is_left_alone(empty: Database) -> None:
 
 
 def test_file_names_are_dated_and_match_their_revisions() -> None:
-    import migrations.versions
-
-    names = sorted(path.stem for path in Path(migrations.versions.__file__).parent.glob("2*.py"))
+    names = sorted(path.stem for path in Path(versions.__file__).parent.glob("2*.py"))
     assert head() == names[-1]
 
 

@@ -5,9 +5,9 @@ import threading
 
 import pytest
 
-from service.errors import Busy, DatabaseAway
-from service.store import threads
-from service.store.threads import Threads, compute, within
+from frugal.service.errors import Busy, DatabaseAway
+from frugal.service.store import threads
+from frugal.service.store.threads import Threads, compute, within
 
 
 def held(pool: Threads) -> threading.Event:

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from service.errors import Busy, DatabaseAway
-from service.store.db import SqliteDatabase, WriterOwned
-from service.store.lock import BusyFileError, FileLock
-from service.store.writer import Writer
+from frugal.service.errors import Busy, DatabaseAway
+from frugal.service.store.db import SqliteDatabase, WriterOwned
+from frugal.service.store.lock import BusyFileError, FileLock
+from frugal.service.store.writer import Writer
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ from urllib.parse import quote
 import httpx
 import pytest
 
-from service.config import Settings
-from service.errors import DatabaseAway
+from frugal.service.config import Settings
+from frugal.service.errors import DatabaseAway
 from tests.databases import rows
 from tests.serving import problem, serving
 
@@ -239,7 +239,7 @@ def test_a_failing_database_keeps_nothing_of_an_upload(client: httpx.Client, dat
     def away(*_: object) -> None:
         raise DatabaseAway()
 
-    monkeypatch.setattr("service.store.archives.Staging.seal", away)
+    monkeypatch.setattr("frugal.service.store.archives.Staging.seal", away)
     problem(push(client), 503, "database-away")
     assert rows(database_url, "SELECT count(*) FROM archives") == [(1,)]  # the clinic's
 

@@ -7,20 +7,20 @@ from typing import Any
 
 import pytest
 
-from models import dump
-from service.config import Settings
-from service.errors import DatasetInUse, DatasetNotFound, InvalidRequest, JobNotFound, JobOver, KeyReused
-from service.reading import Reader
-from service.registry.describing import describe
-from service.registry.versions import read_ensemble, resolve
-from service.store import archives
-from service.store import jobs as stored
-from service.store.audit import Actor
-from service.store.db import Database, open_database
-from service.store.ids import new_id
-from service.training import datasets, jobs
-from service.training.jobs import LeaseLost
-from service.training.spec import Spec
+from frugal.models import dump
+from frugal.service.config import Settings
+from frugal.service.errors import DatasetInUse, DatasetNotFound, InvalidRequest, JobNotFound, JobOver, KeyReused
+from frugal.service.registry.describing import describe
+from frugal.service.registry.versions import read_ensemble, resolve
+from frugal.service.store import archives
+from frugal.service.store import job_rows as stored
+from frugal.service.store.audit import Actor
+from frugal.service.store.db import Database, open_database
+from frugal.service.store.ids import new_id
+from frugal.service.tables import Reader
+from frugal.service.training import datasets, jobs
+from frugal.service.training.jobs import LeaseLost
+from frugal.service.training.spec import Spec
 from tests.databases import rows
 from tests.examples import clinic
 

@@ -4,10 +4,10 @@ import inspect
 
 import pytest
 
-from models.learners import LEARNERS
-from models.learners.parameters import Aside, parameters_of
-from service.errors import InvalidRequest
-from service.training.learners import catalogue, checked_params, shown_learners
+from frugal.models.learners import LEARNERS
+from frugal.models.learners.parameters import Aside, parameters_of
+from frugal.service.errors import InvalidRequest
+from frugal.service.training.learners import catalogue, checked_params, shown_learners
 
 CATALOGUE = catalogue()
 

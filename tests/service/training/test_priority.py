@@ -10,16 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from service.training import priority
-from service.training.priority import GROUP, NICE, Turns
-from service.training.vitals import LOOK, Vitals
+from frugal.service.training import priority
+from frugal.service.training.priority import GROUP, NICE, Turns
+from frugal.service.training.vitals import LOOK, Vitals
 from tests.busy import as_ordinary_user, burning, one_processor
 
 ROOT = Path(__file__).parents[3]
 GROUPS = Path("/proc/self/autogroup").exists()
 LOWERED = """
 import threading
-from service.training import priority
+from frugal.service.training import priority
 
 def burn():
     while True: pass
@@ -29,7 +29,7 @@ threading.Thread(target=burn, daemon=True).start()
 print("low", flush=True)
 burn()
 """
-ASKED = "import sys; from service.training import priority; print(priority.rise(int(sys.argv[1])))"
+ASKED = "import sys; from frugal.service.training import priority; print(priority.rise(int(sys.argv[1])))"
 
 
 @contextmanager

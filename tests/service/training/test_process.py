@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from service.training.process import Child
+from frugal.service.training.process import Child
 from tests.journeys.processes import gone
 
 ROOT = Path(__file__).parents[3]
 PARENT = """
 import sys, time
-from service.training.process import Child
+from frugal.service.training.process import Child
 child = Child()
 child.bring([b"rows" * 1000])
 print(child.pid, flush=True)
@@ -59,7 +59,7 @@ def until_it_dies_with_its_parent(child: int) -> None:
 
 
 def test_a_child_whose_parent_was_quicker_to_die_ends() -> None:
-    late = "import os; from service.training.child import die_with; die_with(os.getppid() + 1)"
+    late = "import os; from frugal.service.training.child import die_with; die_with(os.getppid() + 1)"
     assert subprocess.run([sys.executable, "-c", late], cwd=ROOT).returncode == 1
 
 

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from models import Ensemble, acquire
-from models.table import read_table
-from service.reading import Columns, Reader
-from service.training.measuring import measure
-from service.training.run import Progress, split, train
-from service.training.spec import Spec
+from frugal.models import Ensemble, acquire
+from frugal.models.table import read_table
+from frugal.service.tables import Columns, Reader
+from frugal.service.training.measuring import measure
+from frugal.service.training.run import Progress, split, train
+from frugal.service.training.spec import Spec
 
 ROWS = 400
 RANDOM = np.random.default_rng(5)

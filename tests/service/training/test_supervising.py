@@ -13,18 +13,18 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection, text
 
-from service.config import Settings
-from service.errors import DatabaseAway
-from service.reading import read_file
-from service.registry.versions import read_ensemble
-from service.store import archives
-from service.store import jobs as stored
-from service.store.audit import Actor
-from service.store.db import Database, open_database
-from service.training import datasets, jobs, priority, supervising
-from service.training.process import Child
-from service.training.spec import Spec
-from service.training.supervising import Supervisor
+from frugal.service.config import Settings
+from frugal.service.errors import DatabaseAway
+from frugal.service.registry.versions import read_ensemble
+from frugal.service.store import archives
+from frugal.service.store import job_rows as stored
+from frugal.service.store.audit import Actor
+from frugal.service.store.db import Database, open_database
+from frugal.service.tables import read_file
+from frugal.service.training import datasets, jobs, priority, supervising
+from frugal.service.training.process import Child
+from frugal.service.training.spec import Spec
+from frugal.service.training.supervising import Supervisor
 from tests.busy import burning, one_processor
 from tests.databases import rows
 
@@ -131,7 +131,7 @@ def test_a_child_that_is_stopped_is_given_up(database: Database, monkeypatch: py
 
 BEATS = """
 import sys, time
-from service.training import frames
+from frugal.service.training import frames
 frames.receive(sys.stdin.buffer)
 while True:
     frames.send(sys.stdout.buffer, frames.PROGRESS, {"phase": "growing", "fraction": 0.5, "trees": 3, "mean_cost": None})

@@ -6,20 +6,20 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from models import dump
-from service.config import Settings
-from service.errors import JobNotFound
-from service.reading import Reader
-from service.registry.describing import describe
-from service.registry.versions import read_ensemble
-from service.store import archives
-from service.store import jobs as stored
-from service.store.audit import Actor
-from service.store.db import Database, open_database
-from service.store.sessions import drop_old_keys
-from service.store.tables import iso, now
-from service.training import datasets, jobs, sweeping
-from service.training.spec import Spec
+from frugal.models import dump
+from frugal.service.config import Settings
+from frugal.service.errors import JobNotFound
+from frugal.service.registry.describing import describe
+from frugal.service.registry.versions import read_ensemble
+from frugal.service.store import archives
+from frugal.service.store import job_rows as stored
+from frugal.service.store.audit import Actor
+from frugal.service.store.db import Database, open_database
+from frugal.service.store.session_rows import drop_old_keys
+from frugal.service.store.tables import iso, now
+from frugal.service.tables import Reader
+from frugal.service.training import datasets, jobs, sweeping
+from frugal.service.training.spec import Spec
 from tests.databases import rows
 from tests.examples import clinic
 

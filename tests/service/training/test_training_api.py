@@ -10,9 +10,9 @@ from typing import Any
 import httpx
 import pytest
 
-from service.config import Settings
-from service.store.db import open_database
-from service.training.supervising import Supervisor
+from frugal.service.config import Settings
+from frugal.service.store.db import open_database
+from frugal.service.training.supervising import Supervisor
 from tests.databases import fresh_sqlite, rows
 from tests.serving import problem, serving
 

@@ -10,8 +10,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from service.training import vitals
-from service.training.vitals import LOOK, Spell, Thread, Vitals, between
+from frugal.service.training import vitals
+from frugal.service.training.vitals import LOOK, Spell, Thread, Vitals, between
 from tests.busy import burning, one_processor
 
 READY = "import sys, time; print('up', flush=True)\n"

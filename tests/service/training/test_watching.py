@@ -12,15 +12,15 @@ import httpx
 import pytest
 from sqlalchemy import Connection
 
-from service.config import Settings
-from service.errors import DatabaseAway, TooManyWatchers
-from service.reading import Reader
-from service.store import jobs as stored
-from service.store.audit import Actor
-from service.store.db import Database, open_database
-from service.training import datasets, jobs, watching
-from service.training.spec import Spec
-from service.training.watching import KEPT, LOOK, Watching
+from frugal.service.config import Settings
+from frugal.service.errors import DatabaseAway, TooManyWatchers
+from frugal.service.store import job_rows as stored
+from frugal.service.store.audit import Actor
+from frugal.service.store.db import Database, open_database
+from frugal.service.tables import Reader
+from frugal.service.training import datasets, jobs, watching
+from frugal.service.training.spec import Spec
+from frugal.service.training.watching import KEPT, LOOK, Watching
 from tests.serving import problem, serving
 
 ME = Actor("me")

@@ -1,0 +1,9 @@
+"""Serving: a decision from answers.
+
+checking    one pass over the flat form: indices, cycles, finiteness; what is possible below each node
+walking     one tree, one step
+voting      how positions in trees become one prediction, and when it can no longer change
+choosing    which feature to ask for next
+deciding    one case, from its answers to a decision
+acquiring   many full rows, each to its end
+"""

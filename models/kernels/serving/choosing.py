@@ -1,0 +1,152 @@
+"""Which feature to ask for next."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from frugal.models.kernels.compiling import inlined, kernel
+from frugal.models.kernels.marks import LEAF, NONE
+from frugal.models.kernels.pricing import marginal
+from frugal.models.kernels.serving.walking import AHEAD, ANSWERED, PENDING, any_step
+
+
+@inlined
+def next_in_turn(forest, prices, case, row, remaining, search):
+    """Order "sequential", the papers': (the first unfinished tree's feature that is a candidate, its price)."""
+    for t in range(len(case.wanted)):
+        feature = case.wanted[t]
+        if feature < 0:
+            continue
+        if not case.state[feature] & PENDING:
+            price = marginal(prices, case.basket, feature)
+            if price <= remaining:
+                return feature, price
+        elif forest.order & AHEAD:
+            for k in range(below(forest, case, row, t, search)):
+                price = marginal(prices, case.basket, search.found[k])
+                if price <= remaining:
+                    return search.found[k], price
+    return NONE, np.int64(0)
+
+
+@inlined
+def most_votes_per_price(prices, case, count, remaining):
+    """Order "votes": (of the first `count` in `case.asked` the candidate with the most waiting vote weight per unit of price, the price
+    it was weighed by).
+
+    A group that is not entered competes as one: the waiting weight of all its candidates over the price of buying those by the cheapest
+    way in; if it wins, the best of them is asked. Free candidates come first; ties go to the lower feature.
+    """
+    best, best_score, best_price = NONE, -1.0, np.int64(0)
+    case.group_best[:] = NONE
+    for k in range(count):
+        feature = case.asked[k]
+        price = marginal(prices, case.basket, feature)
+        if price > remaining or case.state[feature] & PENDING:
+            continue
+        score = case.waiting[feature] / max(float(price), prices.floor) if price > 0 else np.inf
+        g = prices.group[feature]
+        if price > 0 and g >= 0 and not case.basket.entered[g]:
+            join_group(prices, case, g, feature, score)
+        elif score > best_score or (score == best_score and feature < best):
+            best, best_score, best_price = feature, score, price
+    for g in range(prices.groups):
+        if case.group_best[g] == NONE:
+            continue
+        price = case.group_inside[g] + case.group_entry[g]
+        score = case.group_waiting[g] / max(float(price), prices.floor)
+        if score > best_score or (score == best_score and case.group_best[g] < best):
+            best, best_score, best_price = case.group_best[g], score, price
+    return best, best_price
+
+
+@inlined
+def join_group(prices, case, g, feature, score):
+    """Count a candidate into its group: waiting weight, price inside, cheapest way in, best candidate so far."""
+    entry = prices.cost[feature] - prices.cost_in_group[feature]
+    if case.group_best[g] == NONE:
+        case.group_waiting[g] = 0.0
+        case.group_inside[g] = 0
+        case.group_entry[g] = entry
+        case.group_score[g] = -1.0
+    case.group_waiting[g] += case.waiting[feature]
+    case.group_inside[g] += prices.cost_in_group[feature]
+    case.group_entry[g] = min(case.group_entry[g], entry)
+    if score > case.group_score[g] or (score == case.group_score[g] and feature < case.group_best[g]):
+        case.group_best[g], case.group_score[g] = feature, score
+
+
+class Search(NamedTuple):
+    """Room for looking below a node."""
+
+    stack: NDArray[np.int32]
+    pushed: NDArray[np.bool_]  # per node
+    listed: NDArray[np.bool_]  # per feature
+    found: NDArray[np.int32]
+
+
+@kernel
+def new_search(forest):
+    nodes, features = (len(forest.nodes), len(forest.arity)) if forest.order & AHEAD else (0, 0)
+    return Search(np.empty(nodes, np.int32), np.empty(nodes, np.bool_), np.empty(features, np.bool_), np.empty(features, np.int32))
+
+
+@inlined
+def below(forest, case, row, t, search):
+    """Fill `search.found` with the features, neither answered nor pending, that tree t may still need below the node it waits on, in
+    preorder: Turney's "order all that may be needed". Gives how many."""
+    top = case.position[t]
+    end = forest.roots[t + 1] if t + 1 < len(forest.roots) else len(forest.nodes)
+    search.pushed[top:end] = False
+    search.listed[:] = False
+    count, depth = 0, 1
+    search.stack[0] = top
+    while depth:
+        depth -= 1
+        i = search.stack[depth]
+        feature = forest.nodes[i]["feature"]
+        if feature == LEAF:
+            continue
+        if case.state[feature] & ANSWERED:  # one way on
+            child = any_step(forest, i, row[feature])
+            if child >= 0:
+                search.stack[depth] = child
+                depth += 1
+            continue
+        if not case.state[feature] & PENDING and not search.listed[feature]:
+            search.listed[feature] = True
+            search.found[count] = feature
+            count += 1
+        depth = push_children(forest, i, search.pushed, search.stack, depth)
+    return count
+
+
+@inlined
+def push_children(forest, i, pushed, stack, depth):
+    """Push every child of node i once, the first in the order of the nodes on top."""
+    start = depth
+    node = forest.nodes[i]
+    if node["second"] >= 0:
+        depth = push(node["second"], pushed, stack, depth)
+        depth = push(node["first"], pushed, stack, depth)
+    else:
+        for k in range(node["first"] + forest.arity[node["feature"]] - 1, node["first"] - 1, -1):
+            depth = push(forest.children[k], pushed, stack, depth)
+    depth = push(node["missing"], pushed, stack, depth)
+    for k in range(start + 1, depth):  # insertion sort, and mostly in order already
+        child, at = stack[k], k
+        while at > start and stack[at - 1] < child:
+            stack[at] = stack[at - 1]
+            at -= 1
+        stack[at] = child
+    return depth
+
+
+@inlined
+def push(child, pushed, stack, depth):
+    if child < 0 or pushed[child]:
+        return depth
+    pushed[child] = True
+    stack[depth] = child
+    return depth + 1

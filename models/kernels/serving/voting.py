@@ -1,0 +1,147 @@
+"""How positions in trees become one prediction, and when it can no longer change.
+
+Of every class we keep the least and the greatest total that it can still end with. A tree adds to both
+
+    at a leaf, or ended     what that node gives the class
+    under way               the least and the greatest that any node at or below it gives (at it: a budget may end the walk there)
+
+and the label is decided once the leader's least beats every rival's greatest. The totals are whole numbers, of 2^-k where votes are not
+whole themselves, so that they can be kept up to date tree by tree without drift: `acquire`, which does so, sees the same numbers as
+`decide`, which starts afresh each time.
+"""
+
+import numpy as np
+
+from frugal.models.kernels.compiling import inlined
+from frugal.models.kernels.serving.walking import ADDITIVE, ENDED, MAJORITY, labels_vote
+
+
+@inlined
+def tally(forest, position, totals):
+    """Sum what every tree gives each class at the node it stands on, in the order of the trees."""
+    totals[:] = 0.0
+    for t in range(len(position)):
+        i = position[t]
+        if labels_vote(forest):
+            totals[forest.label[i]] += forest.weights[t]
+        else:
+            for c in range(len(totals)):
+                totals[c] += forest.weights[t] * forest.values[i, c]
+
+
+@inlined
+def elect(forest, totals, probabilities):
+    """Fill `probabilities` and return the label: the first class of the greatest total, or of the least expected penalty."""
+    best = 0
+    for c in range(1, len(totals)):
+        if totals[c] > totals[best]:
+            best = c
+    total = 0.0
+    for c in range(len(totals)):
+        probabilities[c] = np.exp(totals[c] - totals[best]) if forest.vote == ADDITIVE else totals[c]
+        total += probabilities[c]
+    if total == 0.0:
+        probabilities[:] = 1.0
+        total = float(len(totals))
+    if len(forest.penalties):  # before dividing: whole counts compare exactly, so ties are ties
+        best = least_penalty(forest.penalties, probabilities)
+    for c in range(len(totals)):
+        probabilities[c] /= total
+    return best
+
+
+@inlined
+def least_penalty(penalties, chances):
+    """The class of least expected penalty; penalties[c, i] is paid for saying c of a case of class i."""
+    best, least = 0, np.inf
+    for c in range(len(chances)):
+        expected = 0.0
+        for i in range(len(chances)):
+            expected += penalties[c, i] * chances[i]
+        if expected < least:
+            best, least = c, expected
+    return best
+
+
+@inlined
+def whole(forest, t, value):
+    """What tree t gives for a node's value, as a whole number."""
+    return np.int64(np.rint(forest.weights[t] * value * forest.scale))
+
+
+@inlined
+def bound(forest, case):
+    """Sum every tree, where it stands, into the least and greatest totals."""
+    least, greatest = case.least, case.greatest
+    least[:] = 0
+    greatest[:] = 0
+    for t in range(len(case.position)):
+        i, ended, share = case.position[t], case.wanted[t] == ENDED, forest.shares[t]
+        if labels_vote(forest):
+            only = forest.label[i] if ended else forest.sole[i]
+            if only >= 0:
+                least[only] += share
+                greatest[only] += share
+            else:
+                for c in range(len(greatest)):
+                    greatest[c] += share * forest.possible[i, c]
+        else:
+            for c in range(len(least)):
+                least[c] += whole(forest, t, forest.values[i, c]) if ended else forest.least[i, c]
+                greatest[c] += whole(forest, t, forest.values[i, c]) if ended else forest.greatest[i, c]
+
+
+@inlined
+def lead_at(forest, t, i, wanted, label, rival):
+    """What tree t, on node i, surely adds to the lead of one class over another."""
+    if not labels_vote(forest):
+        if wanted == ENDED:
+            return whole(forest, t, forest.values[i, label]) - whole(forest, t, forest.values[i, rival])
+        return forest.least[i, label] - forest.greatest[i, rival]
+    only = forest.label[i] if wanted == ENDED else forest.sole[i]
+    if only >= 0:
+        return forest.shares[t] * (np.int64(only == label) - np.int64(only == rival))
+    return -forest.shares[t] * np.int64(forest.possible[i, rival])
+
+
+@inlined
+def beats(forest, label, rival, lead):
+    """Whether a lead that is sure keeps a rival from winning; under "majority" votes are whole, so that a tie is a tie."""
+    return len(forest.penalties) > 0 or lead > forest.margin or (forest.vote == MAJORITY and lead == 0 and label < rival)
+
+
+@inlined
+def decided(forest, case):
+    """Whether no completion of the unfinished trees can change the label."""
+    bound(forest, case)
+    least, greatest = case.least, case.greatest
+    if len(forest.penalties):
+        if forest.vote == ADDITIVE:
+            return len(least) == 1  # else: bounds on scores say little about sums of probabilities
+        tally(forest, case.position, case.totals)
+        return decided_with_penalties(forest, elect(forest, case.totals, case.probabilities), least, greatest)
+    leader = 0  # a class that beats every rival's greatest has the greatest least
+    for c in range(1, len(least)):
+        if least[c] > least[leader]:
+            leader = c
+    for rival in range(len(least)):
+        if rival != leader and not beats(forest, leader, rival, least[leader] - greatest[rival]):
+            return False
+    return True
+
+
+@inlined
+def decided_with_penalties(forest, leader, least, greatest):
+    """Whether every rival's expected penalty stays above the leader's, wherever the totals end within their bounds."""
+    total = 0.0
+    for c in range(len(greatest)):
+        total += greatest[c]
+    for rival in range(len(least)):
+        lead, steepest = 0.0, 0.0
+        for i in range(len(least)):
+            dearer = forest.penalties[rival, i] - forest.penalties[leader, i]
+            lead += dearer * (least[i] if dearer > 0 else greatest[i])
+            steepest = max(steepest, forest.penalties[rival, i], forest.penalties[leader, i])
+        if rival != leader and not lead > max(float(forest.margin), 1e-9 * total) * steepest:
+            return False
+    return True

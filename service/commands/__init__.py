@@ -1,0 +1,10 @@
+"""The command line.
+
+main        `frugal`: the commands, their options, messages and exit codes
+local       train and show, with no server
+predicting  predict, with no server
+interview   ask: one question at a time with its price
+remote/     the commands that talk to a server
+parameters  --set and --penalties as they are typed
+reporting   what a training came to, in words
+"""

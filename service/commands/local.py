@@ -1,0 +1,150 @@
+"""The commands that need no server: train a model from a table, look into it."""
+
+import argparse
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+from frugal.service.tables.remarks import told
+
+from frugal.models import Ensemble, dump, load
+from frugal.models.costs import CostModel
+from frugal.models.curves import Point, figure_for, plot
+from frugal.models.learners import LEARNERS
+from frugal.models.learners.parameters import Aside, Columns, parameters_of
+from frugal.models.learners.progress import Progress, Tell
+from frugal.models.naming import meant
+from frugal.models.schema import NUMERIC
+from frugal.models.table import why_doubtful
+from frugal.service.commands.parameters import parse_value
+from frugal.service.commands.reporting import drawn, report
+from frugal.service.tables import Choices, notice, read_file
+from frugal.service.tables import Columns as Table
+from frugal.service.training import run
+from frugal.service.training.pricing import from_model
+from frugal.service.training.spec import Spec
+
+
+def train(options: argparse.Namespace) -> str:
+    """Grow a model on part of a table, write it, and say how it does on the rest."""
+    params = _params(options)
+    for path in (options.out, options.plot):
+        check_writable(path)
+    if options.plot:
+        figure_for(options.plot)
+    table = read_file(options.data, choices=Choices(options.drop or (), options.numeric or (), options.missing or ()))
+    _check_label(table, options)
+    for text in told(notice(table, options.label)):
+        warnings.warn(text, stacklevel=1)
+    spec = Spec(
+        dataset=options.data,
+        label=options.label,
+        learner=options.learner,
+        params=params,
+        budget=options.budget,
+        costs=_costs(options, table),
+        penalties=options.penalties,
+        test_fraction=options.test_fraction,
+        seed=options.seed,
+    )
+    bar = _bar(options) if sys.stderr.isatty() else None
+    done = run.train(table, spec, bar or (lambda progress: None), options.jobs)
+    if bar:
+        print(file=sys.stderr)
+    for warning in done.warnings:
+        warnings.warn(warning, stacklevel=1)
+    ensemble = done.ensemble
+    dump(ensemble, options.out)
+    if options.plot and "curve" in ensemble.metrics:
+        _plot(ensemble, options)
+    paid = {price.feature: price.cost for price in ensemble.costs.prices}
+    return f"{report(len(ensemble), ensemble.metrics, paid)}\n\nwritten to {options.out}"
+
+
+def check_writable(path: str | None) -> None:
+    """Before hours of work, not after."""
+    if path is not None and not (folder := Path(path).absolute().parent).is_dir():
+        raise ValueError(f"{path} cannot be written: there is no folder {folder}")
+
+
+def _check_label(table: Table, options: argparse.Namespace) -> None:
+    """There, and no regression target."""
+    if options.label in table.left_out:
+        raise ValueError(f"--drop leaves out {options.label!r}, which is the label: leave it out of --drop, or learn another column")
+    if options.label not in table.columns:
+        known = f"{meant(options.label, table.columns)}: its columns are {', '.join(table.columns[:40])}"
+        raise ValueError(f"{options.data} has no column {options.label!r} to learn{known}")
+    if len(table.columns) == 1:
+        raise ValueError(f"{options.data} has no column beside {options.label!r} to learn from")
+    classes = len(set(table.labels(options.label).tolist()))
+    for text in why_doubtful(options.label, classes) if table[options.label].kind == NUMERIC else ():
+        warnings.warn(text, stacklevel=1)
+
+
+def _params(options: argparse.Namespace) -> dict[str, Any]:
+    known = {parameter.name: parameter.kind for parameter in parameters_of(LEARNERS[options.learner])}
+    if options.budget is not None and "budget" not in known:
+        raise ValueError(f"{options.learner} takes no budget: leave --budget out, or use budget-forest")
+    params = {}
+    for given in options.set or []:
+        name, equals, text = given.partition("=")
+        kind = known.get(name, Aside())
+        if not equals or isinstance(kind, Aside):  # those have options of their own
+            allowed = ", ".join(name for name, kind in known.items() if not isinstance(kind, Aside))
+            raise ValueError(f"--set {given}: expected NAME=VALUE, where {options.learner} knows {allowed}")
+        value = parse_value(text)
+        params[name] = [value] if isinstance(kind, Columns) and isinstance(value, str) else value
+    return params
+
+
+def _costs(options: argparse.Namespace, table: Table) -> dict[str, dict[str, Any]]:
+    """The price list, as far as it is for features; what it does not name costs 1."""
+    if not options.costs:
+        return {}
+    unasked = {options.label, *table.left_out}
+    listed = CostModel(price for price in CostModel.from_csv(options.costs).prices if price.feature not in unasked)
+    if not len(listed):
+        warnings.warn(f"{options.costs} prices no feature: each costs 1", stacklevel=1)
+    return from_model(CostModel.of(listed, [name for name in table.columns if name != options.label]))
+
+
+def _bar(options: argparse.Namespace) -> Tell:
+    """A line on a terminal that shows trees, mean cost so far and the budget."""
+    limit = "" if options.budget is None else f" of {options.budget:,.2f}"
+
+    def show(progress: Progress) -> None:
+        trees = "" if progress.trees is None else f", {progress.trees} trees"
+        spent = "" if progress.mean_cost is None else f", mean cost {progress.mean_cost:,.2f}{limit}"
+        print(f"\r{drawn(progress.fraction)} {progress.phase}{trees}{spent}   ", end="", file=sys.stderr, flush=True)
+
+    return show
+
+
+def _plot(ensemble: Ensemble, options: argparse.Namespace) -> None:
+    by: dict[str, list[Point]] = {"trees": [], "budget": []}
+    for point in ensemble.metrics["curve"]:
+        by[point["by"]].append(Point(**{name: value for name, value in point.items() if name != "by"}))
+    titled = {"number of trees": by["trees"], "hard budgets": by["budget"]}
+    plot(titled, options.plot, f"{options.learner}: error against cost on {ensemble.metrics['rows']:,} held-out rows")
+
+
+def show(options: argparse.Namespace) -> str:
+    """A model file's settings and prices, or one of its trees."""
+    ensemble = load(options.model)
+    return ensemble.text(options.tree) if options.tree is not None else _summary(ensemble)
+
+
+def _summary(ensemble: Ensemble) -> str:
+    lines = [
+        f"{len(ensemble)} trees, {len(ensemble.flat.feature):,} nodes" + (f", grown by {ensemble.learner}" if ensemble.learner else ""),
+        f"vote {ensemble.vote}, order {ensemble.order}, stop {ensemble.stop}",
+        f"classes: {', '.join(map(str, ensemble.classes[:12]))}" + (", ..." if len(ensemble.classes) > 12 else ""),
+        "",
+        f"{'feature':24} {'kind':12} {'cost':>10} {'in group':>10}  group",
+    ]
+    for feature, price in zip(ensemble.schema.features, ensemble.costs.prices, strict=True):
+        inside = "" if price.cost_in_group is None else f"{price.cost_in_group:,.2f}"
+        unused = "" if feature.name in ensemble.used else "  (no tree asks for it)"
+        lines.append(f"{feature.name:24} {feature.kind:12} {price.cost:>10,.2f} {inside:>10}  {price.group or ''}{unused}".rstrip())
+    return "\n".join(lines)

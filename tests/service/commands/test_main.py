@@ -1,0 +1,109 @@
+"""`frugal` as it is typed."""
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from frugal.models import Ensemble, Feature, Leaf, Schema, Split, dump
+
+
+@pytest.fixture
+def model(tmp_path):
+    tree = Split("size", [1, 1], threshold=1.5, children=[Leaf([1, 0]), Leaf([0, 1])])
+    ensemble = Ensemble.of([tree], Schema([Feature("size"), Feature("age")]), [2, 1234.5], classes=["a", "b"], vote="counts")
+    dump(ensemble, tmp_path / "model.safetensors")
+    return tmp_path / "model.safetensors"
+
+
+def frugal(*arguments):
+    done = subprocess.run(
+        [sys.executable, "-m", "frugal.service.commands.main", *map(str, arguments)], capture_output=True, text=True, check=False
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+def test_show_lists_settings_and_prices(model):
+    code, out, _ = frugal("show", model)
+    assert code == 0
+    assert "1 trees, 3 nodes" in out
+    assert "vote counts, order votes, stop decided" in out
+    assert "age                      numeric        1,234.50               (no tree asks for it)" in out
+
+
+def test_show_prints_a_tree(model):
+    assert frugal("show", model, "--tree", 0) == (
+        0,
+        "size <= 1.5?  [1, 1]\n  yes, missing: a  [1, 0]\n  no: b  [0, 1]\n",
+        "",
+    )
+
+
+def test_wrong_input_gets_one_line_and_exit_code_2(model, tmp_path):
+    noise = tmp_path / "noise"
+    noise.write_bytes(b"hello")
+    for arguments, message in [
+        (("show", tmp_path / "none"), "No such file or directory"),
+        (("show", noise), "5 bytes are too few for an archive"),
+        (("show", model, "--tree", 7), "there is no tree 7: the ensemble has trees 0 to 0"),
+    ]:
+        code, out, err = frugal(*arguments)
+        assert (code, out) == (2, "")
+        assert err.count("\n") == 1
+        assert err.startswith("frugal: ")
+        assert message in err
+
+
+def test_no_command_shows_how_to_call_it():
+    code, _, err = frugal()
+    assert code == 2
+    assert "usage: frugal" in err
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("arguments", [("show", "MODEL"), ("show", "MODEL", "--tree", "0"), ("keys", "new")])
+def test_a_reader_that_has_seen_enough_ends_a_command_silently(model, arguments, unbuffered):
+    """As with `cat`: by SIGPIPE, which a shell shows as 141, and without a word."""
+    command = [str(model) if word == "MODEL" else word for word in arguments]
+    assert unread(command, PYTHONUNBUFFERED=unbuffered) == (-signal.SIGPIPE, b"")
+
+
+def test_help_that_nobody_reads_is_silent(model):
+    assert unread(["train", "--help"], PYTHONUNBUFFERED="") == (-signal.SIGPIPE, b"")
+
+
+def unread(arguments, **environment):
+    """How a command ends whose output nobody reads, and what it says of that."""
+    near, far = os.pipe()
+    os.close(near)
+    done = subprocess.run(
+        [sys.executable, "-m", "frugal.service.commands.main", *arguments],
+        stdout=far,
+        stderr=subprocess.PIPE,
+        env=os.environ | environment,
+        check=False,
+    )
+    os.close(far)
+    return done.returncode, done.stderr
+
+
+def test_messages_that_nobody_reads_end_a_command_silently(tmp_path):
+    near, far = os.pipe()
+    os.close(near)
+    done = subprocess.run([sys.executable, "-m", "frugal.service.commands.main", "show", str(tmp_path / "none")], stderr=far, check=False)
+    os.close(far)
+    assert done.returncode == -signal.SIGPIPE
+
+
+def test_a_full_disk_is_one_line(model):
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "frugal.service.commands.main", "show", str(model)],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert (done.returncode, done.stderr) == (2, "frugal: cannot write all of the output: No space left on device\n")
