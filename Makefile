@@ -70,6 +70,6 @@ bench: .venv/.installed ## every benchmark, each beside something outside (DATA=
 	$(PY) benchmarks/training.py --data $(DATA)/covertype.csv.gz
 
 lock: .venv/.installed ## resolve the dependencies again
-	.venv/bin/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-emit-find-links --no-annotate --no-header pyproject.toml -o requirements.lock
-	.venv/bin/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-emit-find-links --no-annotate --no-header --extra dev -c requirements.lock pyproject.toml -o requirements-dev.lock
+	.venv/bin/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-emit-find-links --no-annotate --no-header --extra serve pyproject.toml -o requirements.lock
+	.venv/bin/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-emit-find-links --no-annotate --no-header --extra serve --extra dev -c requirements.lock pyproject.toml -o requirements-dev.lock
 	echo 'setuptools>=77' | .venv/bin/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-emit-find-links --no-annotate --no-header -c requirements-dev.lock - -o requirements-build.lock
