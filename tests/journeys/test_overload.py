@@ -153,8 +153,10 @@ def test_a_crowd_is_served_or_told_to_come_again_and_charged_once(crowded: Serve
             return said
 
         looking = pool.submit(look)
-        said = [word for played in pool.map(play, ids) for word in played]
-        over.set()
+        try:
+            said = [word for played in pool.map(play, ids) for word in played]
+        finally:
+            over.set()
         looking.result()
         assert set(said) <= {None, "busy"}
         assert said.count(None) == 10 * CLIENTS
