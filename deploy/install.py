@@ -104,6 +104,7 @@ class Progress:
     def end(self) -> None:
         self._over.set()
         self._thread.join()
+        self._draw()  # how it stands: the thread may not have had its turn
         if self._moving:
             print("\r" + " " * ROOM + "\r", end="", flush=True)
 

@@ -97,7 +97,7 @@ class Schema:
     'male'
     >>> schema.encode("sex", "m")
     Traceback (most recent call last):
-    models.schema.WrongValueError: 'sex' is 'm': expected one of 'female', 'male'
+    frugal.models.schema.WrongValueError: 'sex' is 'm': expected one of 'female', 'male'
     """
 
     def __init__(self, features: Iterable[Feature]) -> None:

@@ -64,7 +64,11 @@ class TestReadme:
 
 def test_nothing_advises_a_package_of_our_name_from_an_index() -> None:
     advice = re.compile(r"(pip|pipx|uv|poetry|conda)\s+(tool\s+)?(install|add)\s+(-\S+\s+)*['\"]?frugal\b|\bfrugal\[")
-    read = [ROOT / name for name in TRACKED if name != "tests/test_first_minute.py" and not name.endswith((".png", ".safetensors"))]
+    read = [
+        ROOT / name
+        for name in TRACKED
+        if (ROOT / name).is_file() and name != "tests/test_first_minute.py" and not name.endswith((".png", ".safetensors"))
+    ]
     assert len(read) > 200
     assert [str(file) for file in read if advice.search(file.read_text())] == []
 

@@ -48,9 +48,14 @@ class BudgetForestClassifier(GreedyLearner):
     name = "budget-forest"
     summary = "a random forest of greedy minimax trees, as many as fit the budget"
     budget: float | None = parameter(
-        Aside(), "mean cost per case allowed on rows held out; None grows `max_trees` and holds nothing out", default=None
+        Aside(),
+        "mean cost per case allowed on rows held out; None grows `max_trees` and holds nothing out",
+        default=None,
+        before="impurity",
     )
-    max_trees: int = parameter(Whole(1, most=1000), "trees at most; a budget may end the forest earlier", default=40)
+    max_trees: int = parameter(
+        Whole(1, most=1000), "trees at most; a budget may end the forest earlier", default=40, before="validation_fraction"
+    )
     n_trees_: int = learned()
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, *, progress: Tell = silent) -> Self:

@@ -1,15 +1,15 @@
-"""A learner's parameters, declared once: its fields with a kind, a default and a sentence each.
+"""A learner's parameters, declared once: each with what it may be, a default and a sentence.
 
 The constructor, `get_params`, the checks before a fit, the JSON Schema of the wire, `--set` on the command line and the tables in docs are
 made from these.
 """
 
-import dataclasses
+import inspect
 import math
 import numbers
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, TypeVar, dataclass_transform
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeVar, dataclass_transform
 
 from frugal.models.costs import shown
 
@@ -104,42 +104,79 @@ class Aside:
 Kind = Choice | Number | Whole | Grid | Terms | Columns | Aside
 
 
-class Parameter(NamedTuple):
-    """One parameter as everybody sees it."""
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter as everybody sees it: its name and default, what it may be, and a sentence."""
 
     name: str
     default: Any
     kind: Kind
     text: str
+    kw_only: bool = False
+    before: str | None = None  # where it stands in the constructor, if not last
+
+    def as_argument(self) -> inspect.Parameter:
+        kind = inspect.Parameter.KEYWORD_ONLY if self.kw_only else inspect.Parameter.POSITIONAL_OR_KEYWORD
+        return inspect.Parameter(self.name, kind, default=self.default)
 
 
-def parameter(kind: Kind, text: str, *, default: Any, kw_only: bool = False) -> Any:
-    """Declare a parameter as a learner's field; those that all learners share come last, by keyword."""
-    return dataclasses.field(default=default, kw_only=kw_only, metadata={"kind": kind, "text": text})
+def parameter(kind: Kind, text: str, *, default: Any, kw_only: bool = False, before: str | None = None) -> Any:
+    """Declare a parameter in a learner's class; those that all learners share come last, by keyword."""
+    return Parameter("", default, kind, text, kw_only, before)
+
+
+class _Learned:
+    """Stands in a class for what only a fit makes."""
 
 
 def learned(*, init: Literal[False] = False) -> Any:
     """Declare what a fit leaves behind: not there before."""
-    return dataclasses.field(init=init)
+    return _Learned()
 
 
 @dataclass_transform(eq_default=False, field_specifiers=(parameter, learned))
 def learner(kind: type[T]) -> type[T]:
     """A class whose declared parameters make its constructor."""
-    return dataclass(eq=False, repr=False)(kind)
+    own = [replace(value, name=name) for name, value in vars(kind).items() if isinstance(value, Parameter)]
+    for name in [name for name, value in vars(kind).items() if isinstance(value, _Learned)]:
+        delattr(kind, name)
+    declared = list(getattr(kind, "_declared", ()))
+    for each in own:
+        setattr(kind, each.name, each.default)
+        places = [i for i, other in enumerate(declared) if other.name == each.before or other.kw_only]
+        declared.insert(len(declared) if each.kw_only or not places else places[0], each)
+    kind._declared = tuple(declared)  # type: ignore[attr-defined]
+    kind.__init__ = _constructor(declared)  # type: ignore[method-assign]
+    return kind
 
 
-def parameters_of(learner: Any) -> Iterator[Parameter]:
+def _constructor(declared: list[Parameter]) -> Callable[..., None]:
+    """What sets the parameters and does nothing else, as scikit-learn wants it."""
+    own = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
+    signature = inspect.Signature([own, *(each.as_argument() for each in declared)], return_annotation=None)
+
+    def construct(*given: Any, **named: Any) -> None:
+        bound = signature.bind(*given, **named)
+        bound.apply_defaults()
+        (_, made), *values = bound.arguments.items()
+        for name, value in values:
+            setattr(made, name, value)
+
+    construct.__name__, construct.__qualname__ = "__init__", "__init__"
+    construct.__signature__ = signature  # type: ignore[attr-defined]
+    return construct
+
+
+def parameters_of(learner: Any) -> tuple[Parameter, ...]:
     """The parameters of a learner or its class, in the order of the constructor."""
-    fields = [field for field in dataclasses.fields(learner) if "kind" in field.metadata]
-    for field in sorted(fields, key=lambda field: bool(field.kw_only)):
-        yield Parameter(field.name, field.default, field.metadata["kind"], field.metadata["text"])
+    found: tuple[Parameter, ...] = learner._declared
+    return found
 
 
 def check_parameters(learner: Any) -> None:
     """ValueError names the first parameter that is wrong, its value and what was expected."""
-    for name, _, kind, _ in parameters_of(learner):
-        value = getattr(learner, name)
+    for each in parameters_of(learner):
+        name, kind, value = each.name, each.kind, getattr(learner, each.name)
         if isinstance(kind, Grid) and not len(kind.values(value)):
             raise ValueError(f"{name} is an empty grid: give a number or a sequence of numbers")
         if (expected := kind.wrong(value)) is not None:

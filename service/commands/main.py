@@ -186,7 +186,7 @@ def _models_options(models: argparse.ArgumentParser) -> None:
     retiring.add_argument("version", type=int, metavar="VERSION")
     for name, command in (("list", listing), ("push", pushing), ("alias", naming), ("retire", retiring)):
         _server_options(command, SERVER)
-        command.set_defaults(run=_remote("models", name))
+        command.set_defaults(run=_remote("versions", name))
 
 
 def _datasets_options(datasets: argparse.ArgumentParser) -> None:
@@ -250,7 +250,7 @@ def _server_options(command: argparse.ArgumentParser, url: str) -> None:
 
 
 def _remote(module: str, name: str) -> Callable[[argparse.Namespace], str]:
-    """A command of service.remote, imported when it is called: httpx is not for those who train."""
+    """A command that talks to a server, imported when it is called: httpx is not for those who train."""
 
     def run(options: argparse.Namespace) -> str:
         found = importlib.import_module(f"frugal.service.commands.remote.{module}")

@@ -102,7 +102,7 @@ class Server(Started):
         pytest.fail(f"frugal serve was not ready within {PATIENCE} seconds:\n{self.said}")
 
     def client(self) -> httpx.Client:
-        """For any number of threads: httpx closes connections past its limit of idle ones, even such as another thread has just been given."""
+        """For many threads: past its limit of idle connections httpx closes some, even one that another thread was just given."""
         limits = httpx.Limits(max_connections=None, max_keepalive_connections=None, keepalive_expiry=None)
         return httpx.Client(base_url=self.url, timeout=30, limits=limits)
 

@@ -21,7 +21,7 @@ from frugal.models.table import read_table
 from frugal.service.commands.interview import interview
 from frugal.service.commands.main import main
 from frugal.service.tables import read_file
-from tests.service.test_cli import frugal, unread
+from tests.service.commands.test_main import frugal, unread
 
 HEART = Path(__file__).parents[2] / "examples" / "heart"
 EMPTY = pyarrow.csv.ConvertOptions(null_values=[""], strings_can_be_null=True)

@@ -5,14 +5,14 @@ import io
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from frugal.service.tables.parquet_child import read_parquet
-from frugal.service.tables.remarks import Remark
 from hypothesis import given
 from hypothesis import strategies as st
 
 from frugal.service.tables import Choices, Columns, Limits, Reader, Rejected, csvs, parquet_child, read_file
+from frugal.service.tables.parquet_child import read_parquet
+from frugal.service.tables.remarks import Remark
 from tests.naive import reading as naive
-from tests.service.reading.test_csv import same, tables
+from tests.service.tables.test_csv import same, tables
 
 MISSING = st.lists(st.sampled_from(["x", "nan", "?", "0", "1", "007", "1.0", "-0.00", "a", "é", "-", "1e5", 'a"']), max_size=3)
 SOME = st.lists(st.sampled_from(["c0", "c1", "c2"]), max_size=2)

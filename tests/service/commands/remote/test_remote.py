@@ -15,11 +15,11 @@ from uuid import UUID
 
 import httpx
 import pytest
-from frugal.service.commands.remote.keys import PAGE, DatabaseKeys, expiry
 
 from frugal.client import Client
 from frugal.models import dump
 from frugal.service.commands.main import _parser, main
+from frugal.service.commands.remote.keys import PAGE, DatabaseKeys, expiry
 from frugal.service.config import Settings
 from frugal.service.example import example_archive
 from frugal.service.keyform import new_key, well_formed
@@ -29,7 +29,7 @@ from tests.examples import clinic
 from tests.serving import serving
 
 ADMIN = new_key()
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 
 
 @pytest.fixture

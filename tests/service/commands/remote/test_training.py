@@ -13,16 +13,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from frugal.service.commands.remote.watching import Watch
 
 from frugal.client import Client
 from frugal.service.commands.main import main
+from frugal.service.commands.remote.watching import Watch
 from frugal.service.config import Settings
 from tests.databases import fresh_sqlite
-from tests.service.remote.test_remote import commands, run_blocks
+from tests.service.commands.remote.test_remote import commands, run_blocks
 from tests.serving import serving
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 HEART, COSTS = ROOT / "examples" / "heart" / "heart.csv", ROOT / "examples" / "heart" / "costs.csv"
 LONG = ("--set", "max_trees=1000", "--set", f"alpha={','.join(map(str, range(50)))}")  # a minute or more, unless it is cancelled
 
