@@ -12,10 +12,9 @@ import threading
 from collections.abc import Sequence
 from contextlib import suppress
 
-from frugal.service.tables.children import PACKAGES, child_environment
-
 from frugal.models.kernels.compiling import Kernels, before_compiling, cache_folder, kernels, taken
 from frugal.models.warm import compile_ahead, load_cached, warm_up
+from frugal.service.tables.children import PACKAGES, child_environment
 
 LATER = ("reading", "predicting")  # what a server needs beside sessions; its training processes need growing too
 POLL = 0.1  # seconds between two looks whether a part is compiled

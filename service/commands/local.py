@@ -6,8 +6,6 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-from frugal.service.tables.remarks import told
-
 from frugal.models import Ensemble, dump, load
 from frugal.models.costs import CostModel
 from frugal.models.curves import Point, figure_for, plot
@@ -21,6 +19,7 @@ from frugal.service.commands.parameters import parse_value
 from frugal.service.commands.reporting import drawn, report
 from frugal.service.tables import Choices, notice, read_file
 from frugal.service.tables import Columns as Table
+from frugal.service.tables.remarks import told
 from frugal.service.training import run
 from frugal.service.training.pricing import from_model
 from frugal.service.training.spec import Spec

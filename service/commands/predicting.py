@@ -9,8 +9,6 @@ from dataclasses import replace
 from typing import Any, TextIO
 
 import numpy as np
-from frugal.service.tables.reader import LOCAL
-from frugal.service.tables.remarks import told
 
 from frugal.models import Acquisition, Ensemble, acquire, load
 from frugal.models.naming import quoted
@@ -18,6 +16,8 @@ from frugal.models.schema import CATEGORICAL, NUMERIC, Feature
 from frugal.models.table import read_table
 from frugal.service.commands.local import check_writable
 from frugal.service.tables import Choices, Column, Columns, read_file
+from frugal.service.tables.reader import LOCAL
+from frugal.service.tables.remarks import told
 
 LIMITS = replace(LOCAL, categories=2**31 - 1, words=2**36)  # ids differ from row to row
 

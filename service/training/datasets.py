@@ -5,7 +5,6 @@ from typing import Any
 from uuid import UUID
 
 import numpy as np
-from frugal.service.tables.remarks import Remark, told_anywhere
 from numpy.typing import NDArray
 from sqlalchemy import Connection
 
@@ -17,6 +16,7 @@ from frugal.service.store.db import Database
 from frugal.service.store.ids import new_id
 from frugal.service.store.tables import iso, now
 from frugal.service.tables import Column, Columns, notice, pack
+from frugal.service.tables.remarks import Remark, told_anywhere
 from frugal.service.training.pricing import Costs, checked_costs, unpriced_columns
 
 COUNTED = 1000  # distinct numbers of a column, counted no further

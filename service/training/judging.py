@@ -5,12 +5,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from frugal.service.tables.columns import why_amounts
-
 from frugal.models.costs import LONGEST_NAME, is_word, price_gaps, shown
 from frugal.models.table import CLASSES, why_continuous, why_doubtful
 from frugal.service.errors import InvalidRequest
 from frugal.service.registry.versions import check_name
+from frugal.service.tables.columns import why_amounts
 from frugal.service.training.learners import checked_params, find_learner
 from frugal.service.training.pricing import Costs, checked_costs, listed
 from frugal.service.training.spec import Spec

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from frugal.service.tables.children import PACKAGES, child_environment
-
 from frugal.service.training import frames
 
 AHEAD = 8  # frames

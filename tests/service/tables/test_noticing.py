@@ -1,9 +1,9 @@
 """What is remarkable about a column: told here with its cells, over the wire without."""
 
 import pytest
-from frugal.service.tables.remarks import Remark, told, told_anywhere
 
 from frugal.service.tables import Choices, Reader, notice
+from frugal.service.tables.remarks import Remark, told, told_anywhere
 
 
 def noticed(cells, label=None, **choices):

@@ -7,13 +7,13 @@ import struct
 
 import numpy as np
 import pytest
-from frugal.service.tables.columns import numbers_column, words_column
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.numpy import load as load_safetensors
 
 from frugal.models.tensors import BadArchive, sealed
 from frugal.service.tables import Columns, pack, unpack
+from frugal.service.tables.columns import numbers_column, words_column
 
 FLOATS = st.floats(allow_infinity=False) | st.integers(-300, 70_000).map(float) | st.sampled_from([0.0, 1.0, -0.0, np.nan])
 

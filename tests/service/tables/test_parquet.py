@@ -10,11 +10,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+
+from frugal.service.tables import Columns, Limits, Reader, Rejected, parquet_child, parquets, read_file
 from frugal.service.tables.children import PACKAGES, child_environment
 from frugal.service.tables.columns import numbers_column
 from frugal.service.tables.parquet_child import read_parquet
-
-from frugal.service.tables import Columns, Limits, Reader, Rejected, parquet_child, parquets, read_file
 
 
 def written(table: pa.Table, **settings) -> bytes:
