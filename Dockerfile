@@ -21,7 +21,7 @@ RUN PYTHONPATH=/build/tools python -m pip --python /opt/venv/bin/python install 
 # The CPU's name is fixed here and below: code for this machine's own CPU would be of no use on another.
 WORKDIR /opt/frugal
 RUN PYTHONPATH=/opt/frugal NUMBA_CPU_NAME=generic NUMBA_CACHE_DIR=/opt/frugal/kernels \
-    /opt/venv/bin/python -c 'from frugal.models import warm_up; print(warm_up())' \
+    /opt/venv/bin/python -c 'from frugal.service.warming import PARTS; print(PARTS.warm_up())' \
  && chmod -R a+rX /opt/frugal/kernels
 
 
@@ -39,7 +39,7 @@ USER 10001:10001
 WORKDIR /opt/frugal
 
 # An image whose kernels would be compiled at start is not built.
-RUN entrypoint python -c 'import sys; from frugal.models import warm_up; print(said := warm_up()); sys.exit(said.compiled)' \
+RUN entrypoint python -c 'import sys; from frugal.service.warming import PARTS; print(said := PARTS.warm_up()); sys.exit(said.compiled)' \
  && rm -rf /tmp/kernels
 
 EXPOSE 8000

@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help run example env up down roll test test-slow test-nojit test-compose check bench lock
+.PHONY: help run example env up down roll test test-slow test-nojit test-compose test-typescript check bench lock
 PYTHON ?= python3
 DATA ?= ../shared/data
 PY := .venv/bin/python
@@ -53,6 +53,9 @@ test-nojit: .venv/.installed ## the kernels' tests once more, as plain Python
 
 test-compose: .venv/.installed env ## the containers on a Docker engine: killed, restarted, scaled, put under hostile load
 	COMPOSE='$(COMPOSE)' DOCKER='$(DOCKER)' UP='$(UP)' $(PY) -m tests.journeys.compose
+
+test-typescript: .venv/.installed ## a TypeScript client made from our OpenAPI page holds a session (needs npm)
+	$(PY) -m tests.journeys.typescript
 
 check: .venv/.installed ## ruff, mypy, import-linter
 	.venv/bin/ruff check .

@@ -40,7 +40,7 @@ from benchmarks.steps_parts.place import OURS, ROOT, Place, environment, opened,
 from benchmarks.steps_parts.watchers import watching
 from frugal.client import Client
 from frugal.models.costs import CostModel
-from frugal.models.warm import warm_up
+from frugal.service import warming
 from frugal.service.tables import Columns, pack, read_file
 from frugal.service.training.pricing import from_model
 from frugal.service.training.run import make_learner, split
@@ -127,7 +127,7 @@ def upload(where: Place, file: Path, rounds: int) -> dict[str, Any]:
 def overhead(where: Place, file: Path, rounds: int) -> dict[str, Any]:
     heart = Spec("heart", "disease", "budget-forest", {"alpha": [0, 2, 4, 8]}, 60.0, from_model(CostModel.from_csv(HEART / "costs.csv")))
     large = Spec("covertype", "label", "budget-forest")
-    warm_up()
+    warming.PARTS.warm_up()
     found: dict[str, Any] = {}
     for name, path, spec, times in (("heart", HEART / "heart.csv", heart, rounds), ("covertype", file, large, max(1, (rounds + 1) // 2))):
         table = read_file(path)

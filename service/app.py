@@ -13,10 +13,10 @@ from types import FrameType
 from fastapi import FastAPI
 
 from frugal.service import metrics
-from frugal.service.api import datasets, deciding, health, jobs, keys, problems, sessions
-from frugal.service.api import versions as models
+from frugal.service.api import datasets, deciding, health, jobs, keys, problems, sessions, versions
 from frugal.service.api.edge import Edge
-from frugal.service.api.sharing import Shared, describe_itself
+from frugal.service.api.page import describe_itself
+from frugal.service.api.sharing import Shared
 from frugal.service.config import Settings, from_environment
 from frugal.service.logs import RequestLines
 from frugal.service.owners.lookup import Keys
@@ -55,7 +55,7 @@ def create(settings: Settings | None = None, lock: FileLock | None = None) -> Fa
     app.state.kernels = Warming()
     app.state.uploads = datasets.Turns(datasets.AT_ONCE, app.state.settings.max_queue)
     deciders = (sessions.step, sessions.router, deciding.router, deciding.large)
-    for part in (*deciders, models.router, models.admin, datasets.router, jobs.router, keys.router, health.router):
+    for part in (*deciders, versions.router, versions.admin, datasets.router, jobs.router, keys.router, health.router):
         app.router.routes.extend(part.routes)  # include_router would wrap each in one more layer of matching
     describe_itself(app)
     problems.install(app)

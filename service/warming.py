@@ -13,9 +13,12 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from frugal.models.kernels.compiling import Kernels, before_compiling, cache_folder, kernels, taken
-from frugal.models.warm import compile_ahead, load_cached, warm_up
+from frugal.models.warm import PARTS as OF_MODELS
+from frugal.models.warm import Parts
 from frugal.service.tables.children import PACKAGES, child_environment
+from frugal.service.tables.warm import read_tiny
 
+PARTS = Parts({"deciding": OF_MODELS.work["deciding"], "reading": read_tiny, **OF_MODELS.work}, OF_MODELS.threaded)
 LATER = ("reading", "predicting")  # what a server needs beside sessions; its training processes need growing too
 POLL = 0.1  # seconds between two looks whether a part is compiled
 NICE = 10  # requests go first; but somebody may wait for it, so it is not put behind everything else
@@ -45,7 +48,7 @@ class Compiler:
 def compile_later() -> Compiler | None:
     """Have what the cache lacks compiled beside this process, and say so; None where nothing is missing. Sessions' kernels are left out."""
     before_compiling(lambda: _say("compiling the kernels that sessions need, once on this machine (a quarter of a minute if it is idle)"))
-    missing = [part for part in LATER if not load_cached(part)]
+    missing = [part for part in LATER if not PARTS.load_cached(part)]
     if not missing or cache_folder() is None:  # without a folder every process compiles for itself
         return None
     _say("kernels for tables, /v1/predict and training compile in the background; what needs them waits until they are done")
@@ -61,8 +64,8 @@ class Warming:
 
     def begin(self) -> Kernels:
         """What sessions need, compiled if need be; of the rest what the cache has."""
-        warm_up("deciding")
-        self._loaded.update(part for part in LATER if load_cached(part))
+        PARTS.warm_up("deciding")
+        self._loaded.update(part for part in LATER if PARTS.load_cached(part))
         return kernels()
 
     async def ready(self, part: str) -> None:
@@ -75,9 +78,9 @@ class Warming:
         await asyncio.shield(loading)
 
     async def _load(self, part: str) -> None:
-        while not await asyncio.to_thread(load_cached, part):
+        while not await asyncio.to_thread(PARTS.load_cached, part):
             if not taken(part):
-                await asyncio.to_thread(warm_up, part)
+                await asyncio.to_thread(PARTS.warm_up, part)
                 break
             await asyncio.sleep(POLL)  # not in a thread: one that waits for a lock could not be stopped
         self._loaded.add(part)
@@ -91,7 +94,7 @@ def main() -> None:
     with suppress(OSError):
         os.nice(NICE)
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    compile_ahead(*sys.argv[1:])
+    PARTS.compile_ahead(*sys.argv[1:])
 
 
 def _end_with_parent() -> None:

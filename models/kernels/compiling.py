@@ -1,7 +1,7 @@
 """The one decorator of every kernel, and the folder that keeps compiled code.
 
 numba's file cache notices an edit of a kernel's own file, but not of a kernel that it calls from another file: it would go on running
-the old one. So the folder is named by a hash of everything in kernels/, and any edit starts an empty one. Several processes may fill it
+the old one. So the folder is named by a hash of all kernels, and any edit starts an empty one. Several processes may fill it
 at once.
 """
 
@@ -82,11 +82,12 @@ def taken(name: str) -> bool:
     return folder is not None and is_locked(folder / f"{name}.lock")
 
 
-def sources_hash(folder: Path = HERE) -> str:
-    """A short name for the present text of all kernels."""
+def sources_hash(package: Path = HERE.parents[1]) -> str:
+    """A short name for the present text of all kernels: of every folder `kernels` in the package."""
     digest = hashlib.sha256()
-    for source in sorted(folder.rglob("*.py")):
-        digest.update(str(source.relative_to(folder)).encode() + b"\0" + source.read_bytes() + b"\0")
+    parts = sorted(part for part in package.iterdir() if part.is_dir())  # one by one: in a checkout they are links, which ** leaves out
+    for source in (source for part in parts for source in sorted(part.glob("**/kernels/**/*.py"))):
+        digest.update(str(source.relative_to(package)).encode() + b"\0" + source.read_bytes() + b"\0")
     return digest.hexdigest()[:16]
 
 

@@ -13,10 +13,10 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from frugal.service.api.access import Caller, TheDatabase, TheSettings
 from frugal.service.api.bodies import AdminRoute, parse, stream_body
-from frugal.service.api.problems import always, documented
-from frugal.service.api.sessions import SHAPE
+from frugal.service.api.problems import BODY, always, documented
 from frugal.service.api.shapes import Costs, Strict, prices_of
 from frugal.service.api.showing import reply
+from frugal.service.api.shown import Moment
 from frugal.service.config import Settings
 from frugal.service.errors import (
     BadTable,
@@ -52,7 +52,7 @@ class DatasetBrief(Strict):
     columns: Any
     bytes: int
     owner: str
-    created_at: str
+    created_at: Moment
 
 
 class DatasetsShown(Strict):
@@ -88,13 +88,13 @@ class DatasetShown(DatasetBrief):
     "",
     status_code=201,
     response_model=DatasetShown,
-    responses=documented(*SHAPE, BadTable, DatasetExists)
+    responses=documented(*BODY, BadTable, DatasetExists)
     | {200: {"model": DatasetShown, "description": "the same table was stored under this name before"}},
     openapi_extra={
         "requestBody": {"required": True, "content": {kind: {"schema": {"type": "string", "format": "binary"}} for kind in sorted(TABLES)}}
     },
 )
-async def upload(
+async def upload_dataset(
     request: Request,
     caller: Caller,
     database: TheDatabase,
@@ -131,13 +131,13 @@ async def list_datasets(
 
 
 @router.get("/{name}", response_model=DatasetShown, responses=documented(DatasetNotFound))
-async def describe(name: str, caller: Caller, database: TheDatabase) -> Response:
+async def read_dataset(name: str, caller: Caller, database: TheDatabase) -> Response:
     """A data set: per column its kind, range or categories, how many are missing, and its cost."""
     return reply(await in_thread(datasets.describe, database, find_name(name)))
 
 
-@router.put("/{name}/costs", response_model=DatasetShown, responses=documented(*SHAPE, DatasetNotFound))
-async def set_costs(
+@router.put("/{name}/costs", response_model=DatasetShown, responses=documented(*BODY, DatasetNotFound))
+async def set_dataset_costs(
     name: str,
     body: Annotated[Costs, Body(examples=[{"age": 1, "cholesterol": {"cost": 7.27, "group": "blood", "cost_in_group": 5.17}}])],
     caller: Caller,
@@ -148,7 +148,7 @@ async def set_costs(
 
 
 @router.delete("/{name}", status_code=204, responses=documented(DatasetNotFound, DatasetInUse))
-async def delete(name: str, caller: Caller, database: TheDatabase) -> Response:
+async def delete_dataset(name: str, caller: Caller, database: TheDatabase) -> Response:
     """Delete a data set. Models that were trained on it stay."""
     await in_thread(datasets.delete, database, caller.actor, find_name(name))
     return Response(status_code=204)

@@ -9,10 +9,10 @@ from frugal.models import Ensemble, Stop, acquire
 from frugal.models.schema import UnknownFeatureError, WrongValueError
 from frugal.service.api.access import Caller, TheVersions
 from frugal.service.api.bodies import ClientRoute, LargeRoute
-from frugal.service.api.problems import always, documented
-from frugal.service.api.sessions import SHAPE, Question, ShownModel, ShownPrediction
+from frugal.service.api.problems import BODY, always, documented
 from frugal.service.api.shapes import Confidence, ItemsOrMapping, Known, Money, Reference, Seed, Strict, answers_of, example, in_millionths
 from frugal.service.api.showing import current_prediction, reply, shown_model, shown_money, shown_question
+from frugal.service.api.shown import Question, ShownModel, ShownPrediction
 from frugal.service.errors import AnswerConflict, ModelNotFound, WrongAnswer
 from frugal.service.registry.cache import Version
 from frugal.service.sessions.preview import preview
@@ -71,7 +71,7 @@ class Predicted(Strict):
     rows: list[RowShown]
 
 
-@router.post("/next", response_model=NextShown, responses=documented(*SHAPE, WrongAnswer, AnswerConflict, ModelNotFound))
+@router.post("/next", response_model=NextShown, responses=documented(*BODY, WrongAnswer, AnswerConflict, ModelNotFound))
 async def next_question(body: Next, caller: Caller, versions: TheVersions) -> Response:
     """The decision that a session with these answers would come to; nothing is kept."""
     version = await versions.find(body.model)
@@ -91,7 +91,7 @@ async def next_question(body: Next, caller: Caller, versions: TheVersions) -> Re
     )
 
 
-@large.post("/predict", response_model=Predicted, responses=documented(*SHAPE, WrongAnswer, ModelNotFound))
+@large.post("/predict", response_model=Predicted, responses=documented(*BODY, WrongAnswer, ModelNotFound))
 async def predict(request: Request, body: Predict, caller: Caller, versions: TheVersions) -> Response:
     """Per row, what a session over it would have said and paid: label, probabilities, cost and features bought."""
     version = await versions.find(body.model)

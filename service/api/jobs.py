@@ -11,10 +11,12 @@ from starlette.types import Receive, Scope, Send
 
 from frugal.service.api.access import Caller, TheDatabase
 from frugal.service.api.bodies import AdminRoute
-from frugal.service.api.problems import always, documented
-from frugal.service.api.sessions import SHAPE, IdempotencyHeader, fingerprint, parse_cursor, parse_id
+from frugal.service.api.paging import parse_cursor, parse_id
+from frugal.service.api.problems import BODY, always, documented
+from frugal.service.api.replaying import IdempotencyHeader, fingerprint
 from frugal.service.api.shapes import Cost, Costs, FeatureName, Money, Seed, Strict, example, prices_of
 from frugal.service.api.showing import reply
+from frugal.service.api.shown import Moment
 from frugal.service.errors import DatasetNotFound, Forbidden, InvalidRequest, JobNotFound, JobOver, KeyReused, TooManyWatchers
 from frugal.service.store import job_rows as stored
 from frugal.service.store.tables import iso
@@ -127,10 +129,10 @@ class JobShown(Strict):
     curve: list[dict[str, Any]] | None
     warnings: list[str]
     failure: str | None
-    created_at: str
-    started_at: str | None
-    updated_at: str
-    finished_at: str | None
+    created_at: Moment
+    started_at: Moment | None
+    updated_at: Moment
+    finished_at: Moment | None
 
 
 class JobsShown(Strict):
@@ -139,13 +141,13 @@ class JobsShown(Strict):
 
 
 @router.get("/learners", response_model=LearnersShown)
-async def learners(caller: Caller) -> Response:
+async def list_learners(caller: Caller) -> Response:
     """What can be trained: each learner's parameters as JSON Schema with defaults, and the paper it comes from."""
     return reply({"items": shown_learners()})
 
 
-@router.post("/training-jobs", status_code=202, response_model=JobShown, responses=documented(*SHAPE, KeyReused, DatasetNotFound))
-async def submit(body: NewJob, caller: Caller, database: TheDatabase, idempotency_key: IdempotencyHeader = None) -> Response:
+@router.post("/training-jobs", status_code=202, response_model=JobShown, responses=documented(*BODY, KeyReused, DatasetNotFound))
+async def submit_job(body: NewJob, caller: Caller, database: TheDatabase, idempotency_key: IdempotencyHeader = None) -> Response:
     """Queue a training, judged at once against its data set and its learner's schema."""
     keyed = None if idempotency_key is None else (idempotency_key, fingerprint(body))
     row, replayed = await in_thread(jobs.submit, database, caller.actor, body.spec(), keyed)
@@ -168,13 +170,13 @@ async def list_jobs(
 
 
 @router.get("/training-jobs/{id}", response_model=JobShown, responses=documented(JobNotFound))
-async def read(id: str, caller: Caller, database: TheDatabase) -> Response:
+async def read_job(id: str, caller: Caller, database: TheDatabase) -> Response:
     """A job; once done, with its version, metrics and the curve of cost against error, all on rows that the learner never saw."""
     return reply(shown(await in_thread(jobs.read, database, _id(id))))
 
 
-@router.post("/training-jobs/{id}/cancel", response_model=JobShown, responses=documented(*SHAPE, JobNotFound, JobOver))
-async def cancel(id: str, caller: Caller, database: TheDatabase, body: Strict | None = None) -> Response:
+@router.post("/training-jobs/{id}/cancel", response_model=JobShown, responses=documented(*BODY, JobNotFound, JobOver))
+async def cancel_job(id: str, caller: Caller, database: TheDatabase, body: Strict | None = None) -> Response:
     """End a job that waits or runs. Nothing is published, and its process is gone within seconds."""
     return reply(shown(await in_thread(jobs.cancel, database, caller.actor, _id(id))))
 
@@ -185,7 +187,7 @@ async def cancel(id: str, caller: Caller, database: TheDatabase, body: Strict | 
     responses=documented(InvalidRequest, JobNotFound, TooManyWatchers)
     | {200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}, 204: {"description": "the job is over and all was told"}},
 )
-async def events(
+async def watch_job(
     id: str,
     request: Request,
     caller: Caller,

@@ -3,15 +3,16 @@
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query, Response
+from fastapi import APIRouter, Response
 from pydantic import AfterValidator, AwareDatetime, Field
 
 from frugal.service.api.access import Caller, TheDatabase, TheKeys
 from frugal.service.api.bodies import AdminRoute
-from frugal.service.api.problems import always, documented
-from frugal.service.api.sessions import SHAPE, parse_cursor, parse_id
+from frugal.service.api.paging import Cursor, Limit, parse_cursor, parse_id
+from frugal.service.api.problems import BODY, always, documented
 from frugal.service.api.shapes import Strict, example
 from frugal.service.api.showing import reply
+from frugal.service.api.shown import Moment
 from frugal.service.errors import Conflict, Forbidden, KeyNotFound
 from frugal.service.owners import issuing as owners_keys
 from frugal.service.owners.issuing import Role
@@ -20,8 +21,6 @@ from frugal.service.store.tables import iso
 from frugal.service.store.threads import in_thread
 
 router = APIRouter(prefix="/v1/admin", tags=["admin"], route_class=AdminRoute, responses=always(Forbidden))
-Limit = Annotated[int, Query(ge=1, le=100)]
-Cursor = Annotated[str | None, Query(description="`next` of the page before")]
 
 
 def _in_utc(moment: datetime) -> datetime:
@@ -50,9 +49,9 @@ class KeyShown(Strict):
     id: str
     owner: str
     role: Role
-    created_at: str
-    expires_at: str | None
-    revoked_at: str | None
+    created_at: Moment
+    expires_at: Moment | None
+    revoked_at: Moment | None
 
 
 class KeyMade(KeyShown):
@@ -66,7 +65,7 @@ class KeysShown(Strict):
 
 class DeedShown(Strict):
     id: str
-    at: str
+    at: Moment
     owner: str
     key_id: str | None
     request_id: str | None
@@ -80,8 +79,8 @@ class DeedsShown(Strict):
     next: str | None
 
 
-@router.post("/keys", status_code=201, response_model=KeyMade, responses=documented(*SHAPE, Conflict))
-async def create(body: NewKey, caller: Caller, database: TheDatabase, keys: TheKeys) -> Response:
+@router.post("/keys", status_code=201, response_model=KeyMade, responses=documented(*BODY, Conflict))
+async def create_key(body: NewKey, caller: Caller, database: TheDatabase, keys: TheKeys) -> Response:
     """Make a key. The reply is the only place where it stands in the clear."""
     made = await in_thread(owners_keys.create, database, caller.actor, body.owner, body.role, body.expires_at)
     keys.forget()
@@ -96,7 +95,7 @@ async def list_keys(caller: Caller, database: TheDatabase, limit: Limit = 20, cu
 
 
 @router.delete("/keys/{id}", status_code=204, responses=documented(KeyNotFound))
-async def revoke(id: str, caller: Caller, database: TheDatabase, keys: TheKeys) -> Response:
+async def revoke_key(id: str, caller: Caller, database: TheDatabase, keys: TheKeys) -> Response:
     """Revoke a key: it counts no more, in other processes after five seconds at most."""
     found = parse_id(id)
     if found is None:
@@ -107,7 +106,7 @@ async def revoke(id: str, caller: Caller, database: TheDatabase, keys: TheKeys) 
 
 
 @router.get("/audit", response_model=DeedsShown)
-async def deeds(caller: Caller, database: TheDatabase, limit: Limit = 20, cursor: Cursor = None) -> Response:
+async def list_audit(caller: Caller, database: TheDatabase, limit: Limit = 20, cursor: Cursor = None) -> Response:
     """Who published, moved, retired, revoked and deleted, newest first."""
     before = parse_cursor(cursor)
     rows = await in_thread(database.read, lambda db: audit.listed(db, before, limit + 1))

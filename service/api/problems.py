@@ -20,8 +20,11 @@ from frugal.service.errors import (
     MethodNotAllowed,
     NotFound,
     Problem,
+    RequestTimeout,
+    TooLarge,
     TooManyRequests,
     Unauthorized,
+    UnsupportedMediaType,
 )
 
 PREFIX = "urn:frugal:problem:"
@@ -60,7 +63,7 @@ def documented(*problems: type[Problem]) -> dict[int | str, dict[str, Any]]:
     """The `responses=` of a route that can give these."""
     found: dict[int | str, dict[str, Any]] = {}
     for problem in problems:
-        entry = found.setdefault(problem.status, {"content": {CONTENT_TYPE: {"schema": SCHEMA}}, "description": ""})
+        entry = found.setdefault(problem.status, {"content": {CONTENT_TYPE: {"schema": REFERRED}}, "description": ""})
         entry["description"] = "; ".join(filter(None, [entry["description"], f"{problem.slug}: {problem.title}"]))
     return found
 
@@ -70,17 +73,21 @@ def always(*more: type[Problem]) -> dict[int | str, dict[str, Any]]:
     return documented(Unauthorized, ForeignRequest, InvalidRequest, TooManyRequests, Internal, Busy, DatabaseAway, *more)
 
 
+BODY = (RequestTimeout, TooLarge, UnsupportedMediaType, InvalidRequest)  # what every route that takes a body can give
 SCHEMA = {
+    "title": "Problem",
+    "description": "What went wrong, as RFC 9457 has it: branch on `type`, show `detail`. Some problems have more members.",
     "type": "object",
     "required": ["type", "title", "status", "detail", "request_id"],
     "properties": {
-        "type": {"type": "string"},
+        "type": {"type": "string", "examples": [PREFIX + "over-budget"]},
         "title": {"type": "string"},
         "status": {"type": "integer"},
         "detail": {"type": "string"},
-        "request_id": {"type": "string"},
+        "request_id": {"type": ["string", "null"]},
     },
 }
+REFERRED = {"$ref": "#/components/schemas/Problem"}
 
 
 async def _problem(request: Request, error: Exception) -> Response:

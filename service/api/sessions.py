@@ -1,36 +1,31 @@
 """Sessions over HTTP: open, answer, read, list, finish, delete."""
 
-import hashlib
-import json
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from fastapi import APIRouter, Body, Header, Query, Response
+from fastapi import APIRouter, Body, Response
 from pydantic import Discriminator, Field, Tag
 
 from frugal.service.api.access import Caller, TheSteps
 from frugal.service.api.bodies import ClientRoute, StepRoute
-from frugal.service.api.problems import always, documented
+from frugal.service.api.paging import Cursor, Limit, parse_cursor, parse_id
+from frugal.service.api.problems import BODY, always, documented
+from frugal.service.api.replaying import IdempotencyHeader, fingerprint
 from frugal.service.api.shapes import Confidence, Item, Items, Known, Money, Reference, Seed, Strict, Text, example, in_millionths
 from frugal.service.api.showing import reply, session_reply, shown_session
+from frugal.service.api.shown import SessionShown, SessionsShown
 from frugal.service.errors import (
     AnswerConflict,
-    InvalidRequest,
     KeyReused,
     ModelNotFound,
     OverBudget,
-    RequestTimeout,
     SessionClosed,
     SessionNotFound,
-    TooLarge,
-    UnsupportedMediaType,
     WrongAnswer,
 )
 from frugal.service.sessions.ledger import IdempotencyKey
 from frugal.service.sessions.steps import Opening
 
-SHAPE = (RequestTimeout, TooLarge, UnsupportedMediaType, InvalidRequest)
-IdempotencyHeader = Annotated[str | None, Header(min_length=1, max_length=255, pattern=r"^[\x21-\x7e]+$")]
 router = APIRouter(prefix="/v1/sessions", tags=["sessions"], route_class=ClientRoute, responses=always())
 step = APIRouter(prefix="/v1/sessions", tags=["sessions"], route_class=StepRoute, responses=always())
 
@@ -63,64 +58,7 @@ def _one_or_several(body: Any) -> str:
 AnswerBody = Annotated[Annotated[Item, Tag("<one>")] | Annotated[Several, Tag("<several>")], Discriminator(_one_or_several)]
 
 
-class Question(Strict):
-    feature: str
-    cost: float
-    kind: Literal["numeric", "categorical"]
-    categories: list[Any] | None
-    unit: str | None
-    question: str | None
-    delayed: bool
-    why: dict[str, float]
-
-
-class ShownModel(Strict):
-    name: str
-    version: int
-
-
-class ShownAnswer(Strict):
-    feature: str
-    value: Any = None
-    status: Literal["unavailable", "pending"] | None = None
-    cost: float
-    source: Literal["known", "answer"]
-    at: str
-
-
-class ShownPrediction(Strict):
-    label: str
-    probabilities: dict[str, float]
-    final: bool
-    reason: str | None
-
-
-class SessionShown(Strict):
-    """A session: what it asks for, what it has spent, what it would predict now."""
-
-    id: str
-    model: ShownModel
-    status: Literal["open", "waiting", "done", "expired"]
-    revision: int
-    reference: str | None
-    seed: int
-    ask: Question | None
-    budget: float | None
-    spent: float
-    remaining: float | None
-    answers: list[ShownAnswer]
-    prediction: ShownPrediction
-    created_at: str
-    updated_at: str
-    expires_at: str
-
-
-class SessionsShown(Strict):
-    items: list[SessionShown]
-    next: str | None
-
-
-@router.post("", status_code=201, response_model=SessionShown, responses=documented(*SHAPE, WrongAnswer, KeyReused, ModelNotFound))
+@router.post("", status_code=201, response_model=SessionShown, responses=documented(*BODY, WrongAnswer, KeyReused, ModelNotFound))
 async def open_session(
     body: OpenSession,
     caller: Caller,
@@ -135,26 +73,26 @@ async def open_session(
 
 
 @step.post("/{id}/answers", response_model=SessionShown, responses=documented(
-    *SHAPE, SessionNotFound, WrongAnswer, AnswerConflict, SessionClosed, OverBudget
+    *BODY, SessionNotFound, WrongAnswer, AnswerConflict, SessionClosed, OverBudget
 ))  # fmt: skip
-async def answer(id: str, body: Annotated[AnswerBody, Body()], caller: Caller, steps: TheSteps) -> Response:
+async def answer_session(id: str, body: Annotated[AnswerBody, Body()], caller: Caller, steps: TheSteps) -> Response:
     """Bring one answer or several. What is stored already is not charged again."""
     given = [item.given() for item in body.answers] if isinstance(body, Several) else [body.given()]
     return session_reply(await steps.answer(caller.owner, _id(id), given))
 
 
 @router.get("/{id}", response_model=SessionShown, responses=documented(SessionNotFound))
-async def read(id: str, caller: Caller, steps: TheSteps) -> Response:
+async def read_session(id: str, caller: Caller, steps: TheSteps) -> Response:
     """The session as it stands: a client that lost a reply reads it here."""
     return reply(shown_session(await steps.read(caller.owner, _id(id))))
 
 
 @router.get("", response_model=SessionsShown)
-async def list_own(
+async def list_sessions(
     caller: Caller,
     steps: TheSteps,
-    limit: Annotated[int, Query(ge=1, le=100)] = 20,
-    cursor: Annotated[str | None, Query(description="`next` of the page before")] = None,
+    limit: Limit = 20,
+    cursor: Cursor = None,
     status: Literal["open", "waiting", "done", "expired"] | None = None,
 ) -> Response:
     """The caller's own sessions, newest first."""
@@ -163,14 +101,14 @@ async def list_own(
     return reply({"items": [shown_session(seen) for seen in page], "next": str(last) if last else None})
 
 
-@router.post("/{id}/finish", response_model=SessionShown, responses=documented(*SHAPE, SessionNotFound))
-async def finish(id: str, caller: Caller, steps: TheSteps, body: Strict | None = None) -> Response:
+@router.post("/{id}/finish", response_model=SessionShown, responses=documented(*BODY, SessionNotFound))
+async def finish_session(id: str, caller: Caller, steps: TheSteps, body: Strict | None = None) -> Response:
     """Predict now from what is known."""
     return reply(shown_session(await steps.finish(caller.owner, _id(id))))
 
 
 @router.delete("/{id}", status_code=204, responses=documented(SessionNotFound))
-async def delete(id: str, caller: Caller, steps: TheSteps) -> Response:
+async def delete_session(id: str, caller: Caller, steps: TheSteps) -> Response:
     """Delete a session with all its answers."""
     await steps.delete(caller.actor, _id(id))
     return Response(status_code=204)
@@ -181,24 +119,3 @@ def _id(text: str) -> UUID:
     if found is None:
         raise SessionNotFound()
     return found
-
-
-def parse_id(text: str) -> UUID | None:
-    """An id as we write it; None for anything else."""
-    try:
-        return UUID(text) if len(text) == 36 else None
-    except ValueError:
-        return None
-
-
-def parse_cursor(cursor: str | None) -> UUID | None:
-    """The id that a page begins after, if any."""
-    found = None if cursor is None else parse_id(cursor)
-    if cursor is not None and found is None:
-        raise InvalidRequest("cursor: take it from `next` of the page before")
-    return found
-
-
-def fingerprint(body: Strict) -> str:
-    """What tells one body from another under the same Idempotency-Key."""
-    return hashlib.sha256(json.dumps(body.model_dump(), sort_keys=True).encode()).hexdigest()

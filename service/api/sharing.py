@@ -5,9 +5,6 @@ import math
 import time
 from collections.abc import Callable
 
-from fastapi import FastAPI, Request, Response
-from pydantic_core import to_json
-
 from frugal.service.store.threads import compute
 
 
@@ -26,14 +23,3 @@ class Shared:
                 self._written = await compute(self._write)
                 self._began = began
             return self._written
-
-
-def describe_itself(app: FastAPI) -> None:
-    """/openapi.json from bytes that are kept: FastAPI writes it anew for every request, 7 ms that anybody could ask for at will."""
-    written = Shared(lambda: to_json(app.openapi()), for_ever=True)
-
-    async def openapi(request: Request) -> Response:
-        return Response(await written.read(), media_type="application/json")
-
-    app.router.routes[:] = [route for route in app.router.routes if getattr(route, "path", None) != app.openapi_url]
-    app.add_route(str(app.openapi_url), openapi, include_in_schema=False)

@@ -8,10 +8,10 @@ from pydantic import Field
 
 from frugal.service.api.access import Caller, TheDatabase, TheSettings
 from frugal.service.api.bodies import AdminRoute, ClientRoute, read_body
-from frugal.service.api.problems import always, documented
-from frugal.service.api.sessions import SHAPE
+from frugal.service.api.problems import BODY, always, documented
 from frugal.service.api.shapes import Strict, example
 from frugal.service.api.showing import reply
+from frugal.service.api.shown import Moment
 from frugal.service.errors import BadArchiveSent, Forbidden, InvalidRequest, ModelNotFound, UnsupportedMediaType
 from frugal.service.registry import versions as registry
 from frugal.service.store.threads import WORK, in_thread, within
@@ -29,8 +29,8 @@ class VersionBrief(Strict):
     aliases: list[str]
     sha256: str
     size: int
-    created_at: str
-    retired_at: str | None
+    created_at: Moment
+    retired_at: Moment | None
 
 
 class ModelShown(Strict):
@@ -84,13 +84,13 @@ async def list_models(
 
 
 @router.get("/{name}", response_model=ModelShown, responses=documented(ModelNotFound))
-async def one_model(name: str, caller: Caller, database: TheDatabase) -> Response:
+async def read_model(name: str, caller: Caller, database: TheDatabase) -> Response:
     """A name with its versions and aliases."""
     return reply(await in_thread(registry.model, database, name))
 
 
 @router.get("/{name}/versions/{version}", response_model=VersionShown, responses=documented(InvalidRequest, ModelNotFound))
-async def one_version(name: str, version: Number, caller: Caller, database: TheDatabase) -> Response:
+async def read_version(name: str, version: Number, caller: Caller, database: TheDatabase) -> Response:
     """A version: its schema, costs, metrics and the curve of cost against error."""
     return reply(await in_thread(registry.version, database, name, version))
 
@@ -99,12 +99,12 @@ async def one_version(name: str, version: Number, caller: Caller, database: TheD
     "",
     status_code=201,
     response_model=VersionShown,
-    responses=documented(*SHAPE, BadArchiveSent),
+    responses=documented(*BODY, BadArchiveSent),
     openapi_extra={
         "requestBody": {"required": True, "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}}
     },
 )
-async def upload(
+async def publish_model(
     request: Request,
     caller: Caller,
     database: TheDatabase,
@@ -124,7 +124,7 @@ async def upload(
     return reply(found, 201, {"Location": f"/v1/models/{name}/versions/{found['version']}"})
 
 
-@admin.put("/{name}/aliases/{alias}", response_model=ModelShown, responses=documented(*SHAPE, ModelNotFound))
+@admin.put("/{name}/aliases/{alias}", response_model=ModelShown, responses=documented(*BODY, ModelNotFound))
 async def set_alias(name: str, alias: str, body: AliasBody, caller: Caller, database: TheDatabase) -> Response:
     """Let an alias stand for a version. New sessions see it at once; running ones stay on their version."""
     await in_thread(registry.set_alias, database, name, alias, body.version, caller.actor)
@@ -132,13 +132,13 @@ async def set_alias(name: str, alias: str, body: AliasBody, caller: Caller, data
 
 
 @admin.delete("/{name}/aliases/{alias}", status_code=204, responses=documented(ModelNotFound))
-async def drop_alias(name: str, alias: str, caller: Caller, database: TheDatabase) -> Response:
+async def delete_alias(name: str, alias: str, caller: Caller, database: TheDatabase) -> Response:
     """Take an alias away."""
     await in_thread(registry.drop_alias, database, name, alias, caller.actor)
     return Response(status_code=204)
 
 
 @admin.post("/{name}/versions/{version}/retire", response_model=VersionShown, responses=documented(InvalidRequest, ModelNotFound))
-async def retire(name: str, version: Number, caller: Caller, database: TheDatabase) -> Response:
+async def retire_version(name: str, version: Number, caller: Caller, database: TheDatabase) -> Response:
     """Take a version out of what the bare name means. Sessions on it go on."""
     return reply(await in_thread(registry.retire, database, name, version, caller.actor))

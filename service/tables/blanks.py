@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 from frugal.service.tables.choices import Plan
 from frugal.service.tables.columns import Column
+from frugal.service.tables.kernels.parsing import CODED, EMPTY, NUMBER, WORD
 from frugal.service.tables.limits import Rejected, named
-from frugal.service.tables.parsing import CODED, EMPTY, NUMBER, WORD
 from frugal.service.tables.remarks import SHOWN, Remark
 
 MOST = 1_000  # different strays of a column, counted no further

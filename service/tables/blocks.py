@@ -6,11 +6,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from frugal.service.tables import parsing
 from frugal.service.tables.blanks import NOTHING, Blanked, blank_out
 from frugal.service.tables.choices import Plan
 from frugal.service.tables.columns import smallest
-from frugal.service.tables.parsing import CODED, HARD, NUMBER, SKIPPED, WORD
+from frugal.service.tables.kernels import parsing
+from frugal.service.tables.kernels.parsing import CODED, HARD, NUMBER, SKIPPED, WORD
 
 NOT_TEXT, NUL = 100, 101  # troubles beside the kernel's
 PIECE, ENTRY = 256, 48  # bytes that a piece takes beside its cells, and an entry beside its letters

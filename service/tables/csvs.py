@@ -9,11 +9,11 @@ from concurrent.futures import Future, ThreadPoolExecutor
 import numpy as np
 
 from frugal.models.costs import LONGEST_NAME, check_name
-from frugal.service.tables import parsing
 from frugal.service.tables.blocks import NOT_TEXT, NUL, Block, Scratch, Trouble, read_block
 from frugal.service.tables.choices import Choices, planned
 from frugal.service.tables.columns import Columns
 from frugal.service.tables.gathering import Gathered
+from frugal.service.tables.kernels import parsing
 from frugal.service.tables.limits import Limits, Rejected, field_too_long, named, too_many_columns
 
 BLOCK = 1024 * 1024  # bytes of text parsed at a time; its cells stay in the processor's cache

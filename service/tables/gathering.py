@@ -17,8 +17,8 @@ from frugal.service.tables.blanks import Tallied, check_numeric
 from frugal.service.tables.blocks import Block, Piece, resolved
 from frugal.service.tables.choices import Plan
 from frugal.service.tables.columns import Column, Columns, numbers_column, numeric_column, smallest, words_column
+from frugal.service.tables.kernels.parsing import CODED, PLAIN, SKIPPED, WORD, recode
 from frugal.service.tables.limits import Limits, Rejected, named, too_many_categories, too_many_rows
-from frugal.service.tables.parsing import CODED, PLAIN, SKIPPED, WORD, recode
 from frugal.service.tables.tally import Tally
 
 MOST_SPELLINGS = 10_000  # texts kept of a column's oddly written numbers

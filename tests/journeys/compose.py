@@ -105,7 +105,7 @@ def hardened() -> str:
         assert re.search(r"CapEff:\s+0{16}\n", status), status
         assert re.search(r"NoNewPrivs:\s+1\n", status), status
         assert status.split()[-2:] in ([uid, "3"], [uid, "2"]), status[-200:]
-    assert "0 compiled" in inside("api", "python -c 'from frugal.models import warm_up; print(warm_up())'")
+    assert "0 compiled" in inside("api", "python -c 'from frugal.service.warming import PARTS; print(PARTS.warm_up())'")
     assert inside("api", "python -c 'import pip' 2>&1; command -v pip gcc cc make; true").count("No module named") == 1
     return "read-only roots, no capabilities, api as 10001, proxy as 99; only the proxy is published"
 

@@ -8,11 +8,11 @@ from pathlib import Path
 import numba
 import pytest
 
-from frugal.models import CostModel, Ensemble, Feature, GreedyTreeClassifier, Leaf, Price, Schema, Split, acquire, decide, predict, warm_up
+from frugal.models import CostModel, Ensemble, Feature, GreedyTreeClassifier, Leaf, Price, Schema, Split, acquire, decide, predict
 from frugal.models.kernels.compiling import taken, turn
 from frugal.models.kernels.growth import growing
 from frugal.models.kernels.serving import acquiring, deciding
-from frugal.models.warm import PARTS, compile_ahead, load_cached
+from frugal.service.warming import PARTS
 
 ROOT = Path(__file__).parents[2]
 jit = pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled")
@@ -53,7 +53,7 @@ def python(script: str, *arguments: str, **environment: str) -> str:
 
 @jit
 def test_no_kernel_is_compiled_after_a_warm_up():
-    warm_up()
+    PARTS.warm_up()
     kernels = (deciding.decide, acquiring.acquire, acquiring.predict, growing.grow)
     before = [len(kernel.signatures) for kernel in kernels]
     assert all(before)
@@ -75,9 +75,9 @@ def test_no_kernel_is_compiled_after_a_warm_up():
 def test_a_part_has_every_kernel_that_its_work_needs(parts):
     script = f"""
 import sys
-from frugal.models.warm import warm_up
+from frugal.service.warming import PARTS
 from frugal.models.kernels.compiling import kernels
-before = warm_up(*sys.argv[1:])
+before = PARTS.warm_up(*sys.argv[1:])
 {WORK[parts]}
 assert kernels() == before, (before, kernels())
 """
@@ -85,46 +85,46 @@ assert kernels() == before, (before, kernels())
 
 
 def test_the_parts_together_are_all_that_a_warm_up_does():
-    assert set().union(*WORK) == set(PARTS)
+    assert set().union(*WORK) == set(PARTS.work)
 
 
 @jit
 def test_what_is_not_cached_is_told_and_not_compiled(tmp_path):
     script = """
 from frugal.models.kernels.compiling import kernels
-from frugal.models.warm import load_cached
-print(*[load_cached(part) for part in ("deciding", "reading", "predicting")], *kernels())
+from frugal.service.warming import PARTS
+print(*[PARTS.load_cached(part) for part in ("deciding", "reading", "predicting")], *kernels())
 """
     assert python(script, NUMBA_CACHE_DIR=str(tmp_path)).split() == ["False", "False", "False", "0", "0"]
-    warm_up("deciding", "reading", "predicting")
+    PARTS.warm_up("deciding", "reading", "predicting")
     assert python(script).split()[:3] == ["True", "True", "True"]
     assert python(script).split()[4] == "0"
 
 
 def test_growing_cannot_be_loaded_without_compiling():
     with pytest.raises(ValueError, match="threads"):
-        load_cached("growing")
+        PARTS.load_cached("growing")
 
 
 @jit
 def test_who_compiles_ahead_has_every_turn_from_the_start_and_lets_go_of_each_when_it_is_done(monkeypatch):
     seen = []
     for part in ("reading", "predicting"):
-        monkeypatch.setitem(PARTS, part, lambda: seen.append([taken(each) for each in ("reading", "predicting", "growing")]))
-    compile_ahead("predicting", "reading")
+        monkeypatch.setitem(PARTS.work, part, lambda: seen.append([taken(each) for each in ("reading", "predicting", "growing")]))
+    PARTS.compile_ahead("predicting", "reading")
     assert seen == [[True, True, False], [False, True, False]]
 
 
 @jit
 def test_a_warm_up_holds_one_turn_at_a_time_and_none_for_what_is_cached(monkeypatch):
     """Or a training that waits for its kernels would hold up whoever predicts."""
-    warm_up("predicting")
+    PARTS.warm_up("predicting")
     seen = []
-    monkeypatch.setitem(PARTS, "growing", lambda: seen.append([taken(each) for each in ("predicting", "growing")]))
-    warm_up("predicting", "growing")
+    monkeypatch.setitem(PARTS.work, "growing", lambda: seen.append([taken(each) for each in ("predicting", "growing")]))
+    PARTS.warm_up("predicting", "growing")
     assert seen == [[False, True]]
     with turn("predicting"):  # held by somebody slow
-        warm_up("predicting")
+        PARTS.warm_up("predicting")
 
 
 @jit

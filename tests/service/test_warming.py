@@ -41,11 +41,11 @@ def wait_for(what) -> None:
 def test_a_request_waits_for_its_kernels_and_sessions_go_on_meanwhile(
     client: httpx.Client, part: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    warming.warm_up(part)
+    warming.PARTS.warm_up(part)
     client.app.state.kernels = Warming()  # as on a machine where only sessions' kernels are there
     missing = True
-    load = warming.load_cached
-    monkeypatch.setattr(warming, "load_cached", lambda part: not missing and load(part))
+    load = warming.PARTS.load_cached
+    monkeypatch.setattr(warming.PARTS, "load_cached", lambda part: not missing and load(part))
     wanted = {
         "predicting": lambda: client.post("/v1/predict", json={"model": "clinic", "rows": [{"fever": "no"}]}),
         "reading": lambda: client.post(
@@ -68,8 +68,8 @@ def test_a_request_waits_for_its_kernels_and_sessions_go_on_meanwhile(
 
 def test_a_part_whose_compiler_has_died_is_compiled_by_who_waits_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
     calls = []
-    monkeypatch.setattr(warming, "load_cached", lambda part: False)
-    monkeypatch.setattr(warming, "warm_up", calls.append)
+    monkeypatch.setattr(warming.PARTS, "load_cached", lambda part: False)
+    monkeypatch.setattr(warming.PARTS, "warm_up", calls.append)
 
     async def ask() -> None:
         with turn("predicting"):
@@ -85,8 +85,8 @@ def test_a_part_whose_compiler_has_died_is_compiled_by_who_waits_for_it(monkeypa
 
 def test_one_thread_loads_for_all_that_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     calls = []
-    monkeypatch.setattr(warming, "load_cached", lambda part: False)
-    monkeypatch.setattr(warming, "warm_up", calls.append)
+    monkeypatch.setattr(warming.PARTS, "load_cached", lambda part: False)
+    monkeypatch.setattr(warming.PARTS, "warm_up", calls.append)
 
     async def ask() -> None:
         kernels = Warming()
@@ -105,8 +105,8 @@ def test_a_part_that_could_not_be_loaded_is_tried_again(monkeypatch: pytest.Monk
         if len(calls) == 1:
             raise MemoryError
 
-    monkeypatch.setattr(warming, "load_cached", lambda part: False)
-    monkeypatch.setattr(warming, "warm_up", fail_once)
+    monkeypatch.setattr(warming.PARTS, "load_cached", lambda part: False)
+    monkeypatch.setattr(warming.PARTS, "warm_up", fail_once)
 
     async def ask() -> None:
         kernels = Warming()
@@ -119,7 +119,7 @@ def test_a_part_that_could_not_be_loaded_is_tried_again(monkeypatch: pytest.Monk
 
 
 def test_where_all_is_cached_no_process_is_started(capsys: pytest.CaptureFixture[str]) -> None:
-    warming.warm_up("deciding", *warming.LATER)
+    warming.PARTS.warm_up("deciding", *warming.LATER)
     assert compile_later() is None
     assert capsys.readouterr().err == ""
 
@@ -127,7 +127,7 @@ def test_where_all_is_cached_no_process_is_started(capsys: pytest.CaptureFixture
 def test_where_something_is_missing_it_is_told_and_compiled_beside(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(warming, "load_cached", lambda part: part != "predicting")
+    monkeypatch.setattr(warming.PARTS, "load_cached", lambda part: part != "predicting")
     started = compile_later()
     assert started is not None
     try:

@@ -35,12 +35,17 @@ def run(folder, **environment):
 
 
 def test_the_name_of_the_folder_follows_every_edit(tmp_path):
-    shutil.copytree(compiling.HERE, tmp_path / "kernels", ignore=shutil.ignore_patterns("__pycache__"))
-    before = compiling.sources_hash(tmp_path / "kernels")
-    assert before == compiling.sources_hash()
-    with open(tmp_path / "kernels" / "serving" / "walking.py", "a") as source:
-        source.write("# edited\n")
-    assert compiling.sources_hash(tmp_path / "kernels") != before
+    (tmp_path / "frugal").mkdir()
+    for part in ("models", "service"):
+        shutil.copytree(ROOT / part, tmp_path / part, ignore=shutil.ignore_patterns("__pycache__"))
+        (tmp_path / "frugal" / part).symlink_to(tmp_path / part)
+    names = [compiling.sources_hash(tmp_path / "frugal")]
+    assert names == [compiling.sources_hash()]
+    for edited in ("models/kernels/serving/walking.py", "service/tables/kernels/decimals.py"):
+        with open(tmp_path / edited, "a") as source:
+            source.write("# edited\n")
+        names.append(compiling.sources_hash(tmp_path / "frugal"))
+    assert len(set(names)) == 3
 
 
 @jit

@@ -12,8 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from frugal.models import warm_up
-from frugal.service.tables import Columns, Limits, Reader, Rejected, csvs, parsing, tally
+from frugal.service.tables import Columns, Limits, Reader, Rejected, csvs, tally
+from frugal.service.tables.kernels import parsing
+from frugal.service.warming import PARTS
 from tests.naive import reading as naive
 
 
@@ -345,7 +346,7 @@ def test_blocks_in_threads_give_what_one_block_gives():
 
 @pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled")
 def test_after_a_warm_up_reading_compiles_nothing():
-    warm_up()
+    PARTS.warm_up()
     kernels = (parsing.parse_rows, parsing.place_entries, parsing.sum_up, parsing.row_end)
     before = [len(kernel.signatures) for kernel in kernels]
     assert all(before)

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from frugal.service.tables import parsing
-from frugal.service.tables.parsing import CODED, EMPTY, LOST, NAN, NUMBER, WORD
+from frugal.service.tables.kernels import parsing
+from frugal.service.tables.kernels.parsing import CODED, EMPTY, LOST, NAN, NUMBER, WORD
 
 
 def parse(text: bytes, columns: int, keep: bool = True, room: int = 512):

@@ -13,7 +13,7 @@ So a column that turns out to hold words can still be given as it was written, a
 import numpy as np
 
 from frugal.models.kernels.compiling import inlined, kernel
-from frugal.service.tables.decimals import EXACT, to_float
+from frugal.service.tables.kernels.decimals import EXACT, to_float
 
 PLAIN, LOST, CODED, EMPTY = 15, 253, 254, 255
 WORD, NUMBER, NAN, HARD = range(

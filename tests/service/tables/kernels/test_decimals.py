@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from frugal.models.kernels.compiling import kernel
-from frugal.service.tables.decimals import to_float
+from frugal.service.tables.kernels.decimals import to_float
 
 
 @kernel
