@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help run example env up down roll test test-slow test-nojit test-compose test-typescript check bench lock
+.PHONY: help run example env up down roll test test-slow test-nojit test-compose test-typescript check docs bench lock
 PYTHON ?= python3
 DATA ?= ../shared/data
 PY := .venv/bin/python
@@ -62,6 +62,9 @@ check: .venv/.installed ## ruff, mypy, import-linter
 	.venv/bin/ruff format --check .
 	.venv/bin/mypy
 	.venv/bin/lint-imports
+
+docs: .venv/.installed ## the learners' tables in docs/learners.md, from their classes
+	$(PY) -m frugal.models.learners.describing docs/learners.md
 
 bench: .venv/.installed ## every benchmark, each beside something outside (DATA=folder of tables)
 	$(PY) benchmarks/first_minute.py
