@@ -1,11 +1,13 @@
 """An answer step beside a bare FastAPI endpoint that runs one UPDATE ... INSERT on the same database; real processes on loopback.
 
     python benchmarks/steps.py [--only postgres sqlite many workers predict memory] [--rounds 5] [--quick]
+    python benchmarks/steps.py --before CHECKOUT [--command frugal.service.commands.main] [--rounds 15]
 
 Bars, with 16 clients and one worker process: on PostgreSQL and on SQLite at least 0.6 of the bare endpoint's requests per second, and p50
 within 1.8 times; 200,000 open sessions change that by less than 10 %; from one worker to two at least 0.95 of the bare endpoint's own gain;
 /v1/predict of 10,000 rows at least 0.5 of the speed of json.loads, acquire and json.dumps in a loop; memory flat over 50,000 sessions.
-Medians of interleaved rounds; after each, the tables are counted. PostgreSQL and SQLite as durable as they come. The last line is JSON.
+With --before, the processor time of a step beside another commit's: at most 1.03 of it. Medians of interleaved rounds; after each the tables
+are counted. PostgreSQL and SQLite as durable as they come. The last line is JSON.
 """
 
 import argparse
@@ -28,7 +30,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from benchmarks.steps_parts.loading import load
-from benchmarks.steps_parts.place import BARE, OURS, Place, opened, patients, place, processor_seconds, serving, settled, tally
+from benchmarks.steps_parts.place import BARE, OURS, ROOT, Place, opened, patients, place, processor_seconds, serving, settled, tally
 from frugal.models import Ensemble, acquire
 from frugal.service.example import NAME
 
@@ -126,6 +128,22 @@ def beside_bare(engine: str, place: Place, sizes: Sizes, report: dict[str, float
     report[f"{engine}_rps_ratio"] = round(ratio(ours, bare), 3)
     report[f"{engine}_p50_ratio"] = round(ratio(ours, bare, "p50"), 3)
     print(f"{engine}: {report[f'{engine}_rps_ratio']} of the requests per second, {report[f'{engine}_p50_ratio']} times the p50")
+
+
+def beside_before(place: Place, sizes: Sizes, checkout: Path, command: str, report: dict[str, float]) -> None:
+    """The processor time of a step here and in another checkout."""
+    theirs = [sys.executable, "-m", command, "serve"]
+    for engine in ENGINES:
+        with ExitStack() as stack:
+            targets = []
+            for name, run, folder in (("ours  now", OURS, ROOT), ("ours  before", theirs, checkout)):
+                url = stack.enter_context(place.database(engine))
+                waiting = opened(url, sizes.needed)
+                port, process = stack.enter_context(serving(run, url, checkout=folder))
+                targets.append(Target(f"{name}, {engine}", port, process, url, waiting))
+            interleaved(targets, place.longest, sizes)
+        report[f"{engine}_work_ratio"] = round(ratio(*targets, "work"), 3)
+        print(f"{engine}: {report[f'{engine}_work_ratio']} times the processor time of a step before")
 
 
 def many(place: Place, sizes: Sizes, report: dict[str, float]) -> None:
@@ -235,6 +253,8 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS))
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--quick", action="store_true", help="one short round of each: does it run?")
+    parser.add_argument("--before", type=Path, help="another checkout, to compare the processor time of a step with")
+    parser.add_argument("--command", default="frugal.service.commands.main", help="the module of its command line")
     options = parser.parse_args()
     sizes = Sizes(1, 50, 5000, 500, 1000) if options.quick else Sizes(options.rounds)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that servers end with it
@@ -242,7 +262,9 @@ def main() -> None:
     postgres = bool(set(options.only) - {"sqlite", "predict"})
     with tempfile.TemporaryDirectory(prefix="frugal-steps-") as folder, place(Path(folder), postgres) as here:
         print(f"{CLIENTS} clients; a session is {len(here.longest)} answers, a round {sizes.sessions:,} sessions")
-        for part, measure in PARTS.items():
+        if options.before:
+            beside_before(here, sizes, options.before, options.command, report)
+        for part, measure in PARTS.items() if not options.before else ():
             if part in options.only:
                 measure(here, sizes, report)
     print(json.dumps(report))

@@ -92,14 +92,14 @@ def publish(url: str) -> None:
 
 
 @contextmanager
-def serving(command: list[str], url: str, workers: int = 1) -> Iterator[tuple[int, int]]:
+def serving(command: list[str], url: str, workers: int = 1, checkout: Path = ROOT) -> Iterator[tuple[int, int]]:
     """A server process that leads a group of its own; gives its port and its process id, and ends it."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     full = [*command, "--port", str(port), "--workers", str(workers)]
     with tempfile.TemporaryFile("w+") as log:
-        process = subprocess.Popen(full, cwd=ROOT, env=environment(url), stdout=log, stderr=log, start_new_session=True)
+        process = subprocess.Popen(full, cwd=checkout, env=environment(url), stdout=log, stderr=log, start_new_session=True)
         try:
             deadline = time.monotonic() + 120  # where the kernels have to be compiled first it takes a minute
             while not ready(port):
