@@ -72,6 +72,7 @@ bench: .venv/.installed ## every benchmark, each beside something outside (DATA=
 	$(PY) benchmarks/budget_forest.py --data $(DATA)
 	$(PY) benchmarks/sweep.py --data $(DATA)
 	$(PY) benchmarks/steps.py
+	$(PY) benchmarks/pool.py
 	$(PY) benchmarks/reading.py --data $(DATA)/covertype.csv.gz
 	$(PY) benchmarks/training.py --data $(DATA)/covertype.csv.gz
 

@@ -6,7 +6,7 @@
 Bars, with 16 clients and one worker process: on PostgreSQL and on SQLite at least 0.6 of the bare endpoint's requests per second, and p50
 within 1.8 times; 200,000 open sessions change that by less than 10 %; from one worker to two at least 0.95 of the bare endpoint's own gain;
 /v1/predict of 10,000 rows at least 0.5 of the speed of json.loads, acquire and json.dumps in a loop; memory flat over 50,000 sessions.
-With --before, the processor time of a step beside another commit's: at most 1.03 of it. Medians of interleaved rounds; after each the tables
+With --before the processor time of a step beside another commit's: at most 1.03 of it. Medians of interleaved rounds; after each the tables
 are counted. PostgreSQL and SQLite as durable as they come. The last line is JSON.
 """
 
