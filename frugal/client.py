@@ -1,31 +1,4 @@
 """The client: `from frugal.client import Client`. Needs httpx alone."""
 
-from frugal.service.client import (
-    LOCAL,
-    PENDING,
-    UNAVAILABLE,
-    Acquire,
-    Client,
-    ClientError,
-    Collect,
-    Json,
-    Missing,
-    Problem,
-    Unreachable,
-    Value,
-)
-
-__all__ = [
-    "LOCAL",
-    "PENDING",
-    "UNAVAILABLE",
-    "Acquire",
-    "Client",
-    "ClientError",
-    "Collect",
-    "Json",
-    "Missing",
-    "Problem",
-    "Unreachable",
-    "Value",
-]
+from frugal.service.client import *  # noqa: F403 - its names are this module's
+from frugal.service.client import __all__ as __all__

@@ -66,6 +66,14 @@ def test_the_wheel_holds_all_under_one_name(wheel: Path) -> None:
     assert held == wanted | {"frugal/__init__.py", "frugal/client.py", "frugal/py.typed"}
 
 
+def test_the_command_of_a_client_only_installation_says_what_to_install(tmp_path: Path) -> None:
+    script = "import sys; sys.modules['numba'] = None; from frugal.service.commands.start import main; sys.exit(main())"
+    done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert done.stderr.startswith("frugal: numba is not installed.")
+    assert done.stderr.endswith("pip install '.[serve]'\n")
+
+
 def test_modules_of_the_users_own_do_not_get_in_the_way(wheel: Path, tmp_path: Path) -> None:
     """A fresh environment, in a folder with a models.py and a service.py. The packages that frugal needs are lent from this one."""
     for name in ("models.py", "service.py", "migrations.py"):

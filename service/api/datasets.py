@@ -1,7 +1,6 @@
 """Data sets over HTTP, for admins: upload as a stream, list, describe, price, delete."""
 
 import asyncio
-import re
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
@@ -13,6 +12,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from frugal.service.api.access import Caller, TheDatabase, TheSettings
 from frugal.service.api.bodies import AdminRoute, parse, stream_body
+from frugal.service.api.paging import Limit
 from frugal.service.api.problems import BODY, always, documented
 from frugal.service.api.shapes import Costs, Strict, prices_of
 from frugal.service.api.showing import reply
@@ -30,7 +30,7 @@ from frugal.service.errors import (
     TooLarge,
     UnsupportedMediaType,
 )
-from frugal.service.registry.versions import NAME, check_name
+from frugal.service.registry.versions import check_name, is_name
 from frugal.service.store.threads import WORK, in_thread, within
 from frugal.service.tables import Choices, Columns, Limits, Reader, Rejected
 from frugal.service.training import datasets
@@ -122,7 +122,7 @@ async def upload_dataset(
 async def list_datasets(
     caller: Caller,
     database: TheDatabase,
-    limit: Annotated[int, Query(ge=1, le=100)] = 20,
+    limit: Limit = 20,
     cursor: Annotated[str, Query(pattern=f"^({NAME})?$", description="`next` of the page before")] = "",
 ) -> Response:
     """Data sets by name."""
@@ -253,7 +253,6 @@ def refusal(error: Rejected) -> Problem:
 
 
 def find_name(name: str) -> str:
-    """What cannot be a name is not there."""
-    if not re.fullmatch(NAME, name):
+    if not is_name(name):
         raise DatasetNotFound()
     return name

@@ -11,7 +11,7 @@ from starlette.types import Receive, Scope, Send
 
 from frugal.service.api.access import Caller, TheDatabase
 from frugal.service.api.bodies import AdminRoute
-from frugal.service.api.paging import parse_cursor, parse_id
+from frugal.service.api.paging import Limit, parse_cursor, parse_id
 from frugal.service.api.problems import BODY, always, documented
 from frugal.service.api.replaying import IdempotencyHeader, fingerprint
 from frugal.service.api.shapes import Cost, Costs, FeatureName, Money, Seed, Strict, example, prices_of
@@ -159,7 +159,7 @@ async def submit_job(body: NewJob, caller: Caller, database: TheDatabase, idempo
 async def list_jobs(
     caller: Caller,
     database: TheDatabase,
-    limit: Annotated[int, Query(ge=1, le=100)] = 20,
+    limit: Limit = 20,
     cursor: Annotated[str | None, Query(description="`next` of the page before")] = None,
     status: Status | None = None,
 ) -> Response:

@@ -8,6 +8,7 @@ from pydantic import Field
 
 from frugal.service.api.access import Caller, TheDatabase, TheSettings
 from frugal.service.api.bodies import AdminRoute, ClientRoute, read_body
+from frugal.service.api.paging import Limit
 from frugal.service.api.problems import BODY, always, documented
 from frugal.service.api.shapes import Strict, example
 from frugal.service.api.showing import reply
@@ -75,7 +76,7 @@ class AliasBody(Strict):
 async def list_models(
     caller: Caller,
     database: TheDatabase,
-    limit: Annotated[int, Query(ge=1, le=100)] = 20,
+    limit: Limit = 20,
     cursor: Annotated[str, Query(pattern=f"^({registry.NAME})?$", description="`next` of the page before")] = "",
 ) -> Response:
     """Names in alphabetical order, each with its versions and aliases."""

@@ -1,5 +1,6 @@
 """The command line.
 
+start       where the command begins; says what to install where packages are missing
 main        `frugal`: the commands, their options, messages and exit codes
 local       train and show, with no server
 predicting  predict, with no server

@@ -148,8 +148,13 @@ def models_after(database: Database, limit: int | None, named: list[str] | None 
     return [{"name": name, "versions": found, "aliases": aliases[name]} for name, found in grouped.items() if found]
 
 
+def is_name(text: str) -> bool:
+    """Whether a model, an alias or a data set can be called that: what cannot be a name is not there, and not worth asking the database."""
+    return re.fullmatch(NAME, text) is not None
+
+
 def check_name(name: str, field: str = "name") -> None:
-    if not re.fullmatch(NAME, name):
+    if not is_name(name):
         raise InvalidRequest(
             f"{field}: a name has 1 to 64 lower case letters, digits, dots, dashes and underscores, and starts with a letter or digit.",
             pattern=NAME,
@@ -157,8 +162,7 @@ def check_name(name: str, field: str = "name") -> None:
 
 
 def find_name(name: str) -> None:
-    """What cannot be a name is not there, and not worth asking the database for."""
-    if not re.fullmatch(NAME, name):
+    if not is_name(name):
         raise unknown()
 
 

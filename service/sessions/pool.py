@@ -1,6 +1,6 @@
 """Connections to PostgreSQL for the ledger: lent one at a time, first come, first served.
 
-asyncpg's own pool takes 30 us of processor time more for each statement, 7 % of a step (docs/decisions/0012-own-pool.md). Every statement of
+asyncpg's own pool takes 30 us of processor time more for each statement, 7 % of a step (docs/decisions/0012). Every statement of
 the ledger commits by itself, so there is nothing to reset between two users, and a pool can be this small.
 """
 

@@ -10,7 +10,6 @@ A cancelled job has no token any more: its worker learns that at its next beat, 
 token, and only while it is the job's: whoever takes the token away condemns them, so an attempt that came to nothing leaves none.
 """
 
-import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -80,7 +79,7 @@ def _submitted(db: Connection, actor: Actor, keyed: Keyed) -> Any:
 
 
 def _insert(db: Connection, actor: Actor, asked: Spec, keyed: Keyed | None) -> Any:
-    dataset = datasets.kept(db, asked.dataset) if re.fullmatch(registry.NAME, asked.dataset) else None
+    dataset = datasets.kept(db, asked.dataset) if registry.is_name(asked.dataset) else None
     if dataset is None:
         raise DatasetNotFound()
     spec, id, at = judged(asked, dataset.columns, dataset.rows, dataset.costs), new_id(), now()
