@@ -12,7 +12,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from frugal.service.api.access import Caller, TheDatabase, TheSettings
 from frugal.service.api.bodies import AdminRoute, parse, stream_body
-from frugal.service.api.paging import Limit
+from frugal.service.api.paging import Limit, NameCursor
 from frugal.service.api.problems import BODY, always, documented
 from frugal.service.api.shapes import Costs, Strict, prices_of
 from frugal.service.api.showing import reply
@@ -123,7 +123,7 @@ async def list_datasets(
     caller: Caller,
     database: TheDatabase,
     limit: Limit = 20,
-    cursor: Annotated[str, Query(pattern=f"^({NAME})?$", description="`next` of the page before")] = "",
+    cursor: NameCursor = "",
 ) -> Response:
     """Data sets by name."""
     found = await in_thread(datasets.listed, database, cursor, limit + 1)

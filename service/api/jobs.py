@@ -4,14 +4,14 @@ from functools import partial
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from fastapi import APIRouter, Header, Query, Request, Response
+from fastapi import APIRouter, Header, Request, Response
 from fastapi.responses import StreamingResponse
 from pydantic import Discriminator, Field, Tag
 from starlette.types import Receive, Scope, Send
 
 from frugal.service.api.access import Caller, TheDatabase
 from frugal.service.api.bodies import AdminRoute
-from frugal.service.api.paging import Limit, parse_cursor, parse_id
+from frugal.service.api.paging import Cursor, Limit, parse_cursor, parse_id
 from frugal.service.api.problems import BODY, always, documented
 from frugal.service.api.replaying import IdempotencyHeader, fingerprint
 from frugal.service.api.shapes import Cost, Costs, FeatureName, Money, Seed, Strict, example, prices_of
@@ -160,7 +160,7 @@ async def list_jobs(
     caller: Caller,
     database: TheDatabase,
     limit: Limit = 20,
-    cursor: Annotated[str | None, Query(description="`next` of the page before")] = None,
+    cursor: Cursor = None,
     status: Status | None = None,
 ) -> Response:
     """All jobs, newest first."""

@@ -6,9 +6,11 @@ from uuid import UUID
 from fastapi import Query
 
 from frugal.service.errors import InvalidRequest
+from frugal.service.registry.versions import NAME
 
 Limit = Annotated[int, Query(ge=1, le=100)]
-Cursor = Annotated[str | None, Query(description="`next` of the page before")]
+Cursor = Annotated[str | None, Query(description="`next` of the page before")]  # an id
+NameCursor = Annotated[str, Query(pattern=f"^({NAME})?$", description="`next` of the page before")]
 
 
 def parse_id(text: str) -> UUID | None:

@@ -3,12 +3,12 @@
 from functools import partial
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Query, Request, Response
+from fastapi import APIRouter, Path, Request, Response
 from pydantic import Field
 
 from frugal.service.api.access import Caller, TheDatabase, TheSettings
 from frugal.service.api.bodies import AdminRoute, ClientRoute, read_body
-from frugal.service.api.paging import Limit
+from frugal.service.api.paging import Limit, NameCursor
 from frugal.service.api.problems import BODY, always, documented
 from frugal.service.api.shapes import Strict, example
 from frugal.service.api.showing import reply
@@ -77,7 +77,7 @@ async def list_models(
     caller: Caller,
     database: TheDatabase,
     limit: Limit = 20,
-    cursor: Annotated[str, Query(pattern=f"^({registry.NAME})?$", description="`next` of the page before")] = "",
+    cursor: NameCursor = "",
 ) -> Response:
     """Names in alphabetical order, each with its versions and aliases."""
     found = await in_thread(registry.models_after, database, limit + 1, None, cursor)
