@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from sqlalchemy import Connection, text
 
 from frugal.service.config import Settings
 from frugal.service.errors import InvalidRequest, Problem
@@ -63,6 +64,25 @@ def told(database: Database) -> datetime:
 
 def test_the_databases_clock_is_not_the_processs(database: Database) -> None:
     assert abs(told(database) - datetime.now(UTC)) < NEAR
+
+
+def test_the_clock_is_the_databases_even_where_that_is_wrong(database_url: str) -> None:
+    """Its own function for the time is replaced by one that tells another year."""
+
+    def ask(db: Connection) -> datetime:
+        if db.dialect.name == "postgresql":
+            db.execute(text("CREATE SCHEMA wrong"))
+            db.execute(
+                text("CREATE FUNCTION wrong.clock_timestamp() RETURNS timestamptz LANGUAGE sql AS $$ SELECT timestamptz '2040-01-01Z' $$")
+            )
+            db.execute(text("SET LOCAL search_path = wrong, pg_catalog, public"))
+        else:
+            db.connection.driver_connection.create_function("strftime", -1, lambda *_: "2040-01-01T00:00:00.000")
+        return clock(db)
+
+    database = open_database(Settings(database=database_url))
+    assert database.write(ask) == datetime(2040, 1, 1, tzinfo=UTC)
+    database.close()
 
 
 def test_a_session_lasts_as_long_as_the_database_says(database_url: str, wrong: timedelta) -> None:
