@@ -46,7 +46,7 @@ test: .venv/.installed ## the tests (sets up .venv on first use)
 	$(PY) -m pytest -n 3 --dist loadfile # two processors: a third of the time is spent waiting
 
 test-slow: .venv/.installed ## the long checks too
-	HYPOTHESIS_PROFILE=long $(PY) -m pytest -m 'slow or not slow' -o timeout=3000
+	HYPOTHESIS_PROFILE=long $(PY) -m pytest -n 3 --dist loadfile -m 'slow or not slow' -o timeout=3000
 
 test-nojit: .venv/.installed ## the kernels' tests once more, as plain Python
 	NUMBA_DISABLE_JIT=1 $(PY) -m pytest tests/models
