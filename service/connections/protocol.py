@@ -66,6 +66,8 @@ class Guarded(HttpToolsProtocol):
         self.patience: float = self.settings.body_timeout  # seconds that it still has
         self.working: RequestResponseCycle = None  # type: ignore[assignment]
         self._ended, self._content, self._parts = False, 0, 0  # of the piece that is being parsed
+        self._offered = False  # an upgrade, which nobody takes, beside a body that is still to come
+        self._repeating = False  # the parser is told again what kind of body it is
 
     @property
     def busy(self) -> bool:
@@ -114,6 +116,8 @@ class Guarded(HttpToolsProtocol):
         try:
             self.parser.feed_data(data)
         except httptools.HttpParserUpgrade as upgrade:  # we speak nothing else: the request is served, and the next one may follow
+            if self._offered:
+                self._go_on_with_body()
             if len(data) > upgrade.args[0]:
                 self._feed(data[upgrade.args[0] :])
             return
@@ -129,13 +133,28 @@ class Guarded(HttpToolsProtocol):
             if self.framing > FRAMING:
                 self.refuse(BadRequest(f"The lines between a body's chunks, or its trailers, are longer than {FRAMING:,} bytes."))
 
+    def _go_on_with_body(self) -> None:
+        """The parser ends a request that offers an upgrade with its head, and would take its body for the next request. Another one is told
+        how long the body is, and takes it from here."""
+        framing = [b"%s: %s\r\n" % header for header in self.headers if header[0] in (b"content-length", b"transfer-encoding")]
+        self.parser = httptools.HttpRequestParser(self)
+        self._offered, self._repeating = False, True
+        self.parser.feed_data(b"POST / HTTP/1.1\r\n" + b"".join(framing) + b"\r\n")
+        self._repeating = False
+
+    def on_url(self, url: bytes) -> None:
+        if not self._repeating:
+            super().on_url(url)
+
     def on_message_begin(self) -> None:
+        if self._repeating:
+            return
         super().on_message_begin()
         if self._ended:  # in the same piece as the request before: how much of it is this one's is not known, but it has begun
             self.head = 1
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        if not self.heading:
+        if not self.heading or self._repeating:
             return  # a trailer: nothing that comes after the body says who sent it
         if len(self.headers) == HEADERS:
             self.fault = HeadersTooLarge(f"A request has at most {HEADERS} headers.", limit=HEADERS)
@@ -143,11 +162,27 @@ class Guarded(HttpToolsProtocol):
         super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
+        if self._repeating:
+            return
         if len(self.pipeline) == PIPELINED:
             self.fault = BadRequest(f"At most {PIPELINED} requests may wait for their replies on one connection.")
             raise ValueError
+        if any(name == b"transfer-encoding" and value.strip().lower() != b"chunked" for name, value in self.headers):
+            self.fault = BadRequest("A body's Transfer-Encoding can be chunked, and nothing else.")
+            raise ValueError
+        if not self.url.startswith((b"/", b"*")):
+            self._take_host_from_target()
+        self._offered = self.parser.should_upgrade() and any(
+            name == b"transfer-encoding" or (name == b"content-length" and value.strip(b"0 \t")) for name, value in self.headers
+        )
         super().on_headers_complete()
         self.heading, self.framing = False, 0
+
+    def _take_host_from_target(self) -> None:
+        """A target that is a whole URL names the host, whatever the header says (RFC 9112, 3.2.2)."""
+        _, _, rest = self.url.partition(b"://")
+        host = rest.partition(b"/")[0].partition(b"?")[0]
+        self.headers[:] = [(b"host", host), *(header for header in self.headers if header[0] != b"host")]
 
     def on_body(self, body: bytes) -> None:
         self._content += len(body)
@@ -155,6 +190,8 @@ class Guarded(HttpToolsProtocol):
         super().on_body(body)
 
     def on_message_complete(self) -> None:
+        if self._offered:
+            return  # its body is still to come
         super().on_message_complete()
         self.heading, self.head, self._ended = True, 0, True
 

@@ -175,6 +175,44 @@ def test_an_upgrade_that_is_not_spoken_is_served_as_it_is(server: Server) -> Non
         assert raw.send(LIVEZ).reply().status == 200
 
 
+OFFER = b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk\r\n"
+SMUGGLED = b"GET /metrics HTTP/1.1\r\n" + HOST + b"\r\n"
+
+
+@pytest.mark.parametrize("chunked", [False, True], ids=["length", "chunked"])
+@pytest.mark.parametrize("packet", [1, 50, 100_000])
+@pytest.mark.parametrize(("body", "status"), [(OPENING, 404), (SMUGGLED, 422)], ids=["a body", "a request in it"])
+def test_the_body_beside_an_upgrade_is_a_body(server: Server, body: bytes, status: int, packet: int, chunked: bool) -> None:
+    framing = b"Transfer-Encoding: chunked\r\n" if chunked else b"Content-Length: %d\r\n" % len(body)
+    sent = b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body) if chunked else body
+    head = b"POST /v1/sessions HTTP/1.1\r\n" + HOST + b"Content-Type: application/json\r\n" + OFFER + framing + b"\r\n"
+    data = head + sent + LIVEZ
+    with Raw(server.port) as raw:
+        for at in range(0, len(data), packet):
+            raw.send(data[at : at + packet])
+        assert raw.reply().status == status
+        alive = raw.reply()
+        assert (alive.status, b"alive" in alive.body) == (200, True)
+        assert raw.send(LIVEZ).reply().status == 200
+
+
+@pytest.mark.parametrize("coding", [b"gzip, chunked", b"gzip", b"chunked, chunked", b"identity"])
+def test_codings_that_are_not_spoken_are_refused(server: Server, coding: bytes) -> None:
+    with Raw(server.port) as raw:
+        head = b"POST /v1/sessions HTTP/1.1\r\n" + HOST + b"Transfer-Encoding: " + coding + b"\r\n\r\n"
+        assert raw.send(head).reply().problem(400, "bad-request")
+
+
+def test_the_host_of_a_target_that_is_a_whole_url_counts(server: Server) -> None:
+    for target, status in (
+        (b"http://evil.example/v1/models", 403),
+        (b"http://localhost/v1/models", 200),
+        (b"HTTP://u@localhost/v1/models", 403),
+    ):
+        with Raw(server.port) as raw:
+            assert raw.send(b"GET " + target + b" HTTP/1.1\r\n" + HOST + b"\r\n").reply().status == status
+
+
 def test_trailers_are_no_headers_of_this_request_or_the_next(server: Server) -> None:
     body = b"%x\r\n%s\r\n0\r\nX-Request-ID: trailer\r\nVia: trailer\r\n\r\n" % (len(OPENING), OPENING)
     with Raw(server.port) as raw:
