@@ -102,14 +102,17 @@ def read_password(file: Path) -> str:
 
 
 def without_secrets(text: str) -> str:
-    """Words that a command line may have brought: a database's address is cut off where it begins, and a key too.
+    """Words that somebody typed: a database's address is cut off where it begins, and a key too; who logs in is left out of a URL.
 
     Examples
     --------
     >>> without_secrets("unrecognized arguments: --databse postgresql://u:secret@host/name")
     'unrecognized arguments: --databse postgresql:***'
+    >>> without_secrets("no server at http://me:secret@host:8000")
+    'no server at http://***@host:8000'
     """
-    return re.sub(r"(postgres(?:ql)?(?:\+\w+)?:|password=|frgl_).*", r"\1***", text, flags=re.DOTALL | re.IGNORECASE)
+    text = re.sub(r"(postgres(?:ql)?(?:\+\w+)?:|password=|frgl_).*", r"\1***", text, flags=re.DOTALL | re.IGNORECASE)
+    return re.sub(r"(?<=://)[^/\s]*@|[^\s/'\"@]*:[^\s/'\"@]*@", "***@", text)
 
 
 def _options(text: str) -> dict[str, str]:

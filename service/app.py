@@ -82,7 +82,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
         gc.freeze()  # compiled kernels and routes live for ever: a full collection over them stopped every request for 70 ms
         app.state.steps.failed = _expiring_failed
         _drain_before_stopping(app, settings.drain)
-        app.state.watching = Watching(database, settings.max_watchers, lambda: app.state.stopping)
+        app.state.watching = Watching(database, settings.most_watchers, lambda: app.state.stopping)
         beside = (
             sweep_forever(app.state.steps, settings.sweep_every, _sweep_failed),
             sweeping.sweep_forever(database, settings, _sweep_failed),

@@ -18,6 +18,7 @@ from frugal.service.keyform import well_formed
 
 PREFIX = "FRUGAL_"
 OTHERS = {"URL", "KEY"}  # what commands that call a server read
+LEAST_TRAINING = 268_435_456  # bytes that a training needs before it has any table
 BYTES_PER_SECOND = 1024  # how slow a client may send a body or take a reply
 # Compared without digits at the end and what stands between letters: change-me, Change_Me1 and <changeme> are one.
 PLACEHOLDERS = {
@@ -85,7 +86,7 @@ class Settings(BaseModel):
     max_dataset_memory: int = Field(1_073_741_824, ge=1_048_576, description="bytes of its columns in memory; reading may take twice that")
     max_field: int = Field(65_536, ge=64, description="bytes of one cell of a data set")
     lease: float = Field(30.0, ge=1, le=3600, description="seconds without a heartbeat before another worker may take over a job")
-    max_watchers: int = Field(1000, ge=1, description="streams of job events per process; more get 503")
+    max_watchers: int = Field(500, ge=1, description="streams of job events per process, and at most half of its connections; more get 503")
     job_retention: int = Field(
         2_592_000, ge=0, description="seconds to keep a finished job and its events; its published version stays; 0: for ever"
     )
@@ -93,7 +94,7 @@ class Settings(BaseModel):
         3600, ge=60, description="seconds after which uploaded bytes that became neither a version nor a data set are deleted"
     )
     training_seconds: int = Field(14_400, ge=1, description="seconds that a training may take")
-    training_memory: int = Field(4_294_967_296, ge=0, description="bytes that a training may allocate; 0: no limit")
+    training_memory: int = Field(4_294_967_296, ge=0, description="bytes that a training may allocate, 268435456 or more; 0: no limit")
 
     @field_validator("database")
     @classmethod
@@ -119,8 +120,18 @@ class Settings(BaseModel):
         try:
             check_password(address, read_password(file))
         except OSError as error:
-            raise ValueError(f"{file}: {error.strerror}" if error.strerror else str(error)) from None
+            named = f"{file}: {error.strerror}" if "/" in str(file) else f"{error.strerror}: it names a file, it is not the password itself"
+            raise ValueError(named if error.strerror else str(error)) from None
         return file
+
+    @field_validator("training_memory")
+    @classmethod
+    def _enough_memory(cls, size: int) -> int:
+        if 0 < size < LEAST_TRAINING:
+            raise ValueError(
+                f"expected {LEAST_TRAINING} or more, or 0 for no limit: with less, a training could not even start its threads"
+            )
+        return size
 
     @field_validator("admin_key")
     @classmethod
@@ -132,6 +143,11 @@ class Settings(BaseModel):
     @property
     def sqlite_file(self) -> Path | None:
         return Path(self.database.removeprefix("sqlite:///")) if self.database.startswith("sqlite:///") else None
+
+    @property
+    def most_watchers(self) -> int:
+        """Those who watch leave half of the connections to those who work."""
+        return max(1, min(self.max_watchers, self.max_connections // 2))
 
     @property
     def address(self) -> Address:

@@ -37,6 +37,7 @@ Problem
 |   |-- TooManyWatchers         more streams of events than a process holds
 |   `-- NotReady
 `-- Internal 500
+    `-- VersionDamaged          a version's stored bytes cannot be loaded
 """
 
 from typing import Any, ClassVar
@@ -212,3 +213,7 @@ class NotReady(Unavailable):
 
 class Internal(Problem):
     status, slug, title = 500, "internal", "Something is wrong with the service"
+
+
+class VersionDamaged(Internal):
+    slug, title = "version-damaged", "A version cannot be loaded"

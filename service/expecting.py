@@ -5,6 +5,8 @@ from typing import Any, Literal, get_args, get_origin
 
 from pydantic.fields import FieldInfo
 
+from frugal.service.address import without_secrets
+
 WHOLE, NUMBER = "a whole number", "a number"
 BOUNDS = {"ge": "of {} or more", "gt": "above {}", "le": "at most {}", "lt": "below {}"}
 
@@ -24,7 +26,7 @@ def expected(field: FieldInfo, given: object) -> str:
     "expected a whole number of 1 or more, not '604,800': write 604800"
     """
     wanted = _kind(field.annotation) + _bounds(field)
-    text = str(given)
+    text = without_secrets(str(given))
     shown = repr(text if len(text) <= 40 else text[:39] + "…")
     return f"expected {wanted}, not {shown}{_hint(text)}"
 

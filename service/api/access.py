@@ -24,8 +24,9 @@ FORWARDING = frozenset(
 )
 FORWARDING_FAMILIES = tuple(
     b"""forwarded x-forwarded x-real- x-original- x-originating- x-remote- x-proxy- x-proxied- x-envoy- x-azure- cf- fastly- proxy-
-    wl-proxy- front-end-""".split()
+    wl-proxy- front-end- tailscale- x-vercel- x-amz-cf- x-varnish x-bluecoat- x-nginx- x-sucuri- max-forwards""".split()
 )
+FORWARDING_ENDS = (b"-client-ip", b"-clientip", b"-connecting-ip", b"-real-ip")
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +98,7 @@ def names_this_machine(host: str) -> bool:
 def is_forwarding(name: bytes) -> bool:
     """Whether a header says that somebody passes a request on: those names have no end, so whole families of them count."""
     plain = name.replace(b"_", b"-")
-    return plain in FORWARDING or plain.startswith(FORWARDING_FAMILIES)
+    return plain in FORWARDING or plain.startswith(FORWARDING_FAMILIES) or plain.endswith(FORWARDING_ENDS)
 
 
 async def _caller(request: Request) -> Person:

@@ -39,9 +39,11 @@ class ClientRoute(APIRoute):
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
         has_body = self.body_field is not None
+        known = [field.alias for field in self.dependant.query_params]
 
         async def strict(request: Request) -> Response:
             request.scope["caller"] = await identify(request, self.role)
+            check_query(request, known)
             if not has_body:
                 return await handle(request)
             raw = await read_body(request, getattr(request.app.state.settings, self.limit))
@@ -70,6 +72,7 @@ class StepRoute(ClientRoute):
 
         async def step(request: Request) -> Response:
             caller = await identify(request, self.role)
+            check_query(request, [])
             raw = await read_body(request, request.app.state.settings.max_body)
             if raw:
                 check_json_type(request)
@@ -93,6 +96,13 @@ class AdminRoute(ClientRoute):
 
 class OpenRoute(APIRoute):
     """A route for anybody: what says whether the service lives."""
+
+
+def check_query(request: Request, known: list[str]) -> None:
+    """A parameter that is misspelt would be missed in silence, and with it the column that was to be left out."""
+    if request.scope["query_string"] and any(name not in known for name in request.query_params):
+        takes = f"takes {', '.join(known)}" if known else "takes none"
+        raise InvalidRequest(f"The address has a parameter that this route does not know: it {takes}.", allowed=known)
 
 
 class ReadRequest(Request):

@@ -10,6 +10,7 @@ from fastapi import Request
 from starlette.requests import ClientDisconnect
 
 from frugal.service import metrics
+from frugal.service.api.paging import parse_id
 from frugal.service.api.problems import respond
 from frugal.service.errors import Internal
 
@@ -79,6 +80,6 @@ def _fields(scope: Any, method: str, route: str, status: int, seconds: float) ->
         fields["owner"] = caller.owner
         if caller.key_id is not None:
             fields["key_id"] = str(caller.key_id)
-    if route.startswith("/v1/sessions/{id}"):
-        fields["session"] = scope["path_params"]["id"][:36]
+    if route.startswith("/v1/sessions/{id}") and (id := parse_id(scope["path_params"]["id"])):
+        fields["session"] = str(id)  # what is no id may be anything, a key too
     return fields

@@ -17,12 +17,14 @@ from frugal.service.store.threads import HEALTH, PATIENCE, within
 router = APIRouter(tags=["health"], route_class=OpenRoute)
 
 
+@router.head("/livez", include_in_schema=False)
 @router.get("/livez")
 async def livez() -> Response:
     """The process answers."""
     return reply({"status": "alive"})
 
 
+@router.head("/readyz", include_in_schema=False)
 @router.get("/readyz", responses=documented(NotReady))
 async def readyz(request: Request, database: TheDatabase) -> Response:
     """The database answers and can be written, its tables are those of this release, and the kernels are compiled."""

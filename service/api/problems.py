@@ -153,4 +153,8 @@ def _what(fault: Mapping[str, Any]) -> str:
         return "there is no such field"
     if fault["type"] == "missing" and fault["loc"] == ("body",):
         return "a JSON body is required"
+    if fault["type"] in ("model_attributes_type", "model_type", "dict_type"):
+        return "expected an object"
+    if fault["type"] == "too_long" and isinstance(fault.get("input"), str):
+        return f"expected at most {fault['ctx']['max_length']} characters"
     return str(fault["msg"]).removeprefix("Value error, ")

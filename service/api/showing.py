@@ -64,11 +64,10 @@ def shown_answer(answer: Answer) -> dict[str, Any]:
     return {"feature": answer.feature, said[0]: said[1], "cost": money(answer.cost), "source": answer.source, "at": iso(answer.at)}
 
 
-def shown_prediction(session: Session, standing: Standing | None) -> dict[str, Any]:
+def shown_prediction(session: Session, standing: Standing | None) -> dict[str, Any] | None:
     if session.prediction is not None:
         return final_prediction(session.prediction)
-    assert standing is not None
-    return current_prediction(standing, None)
+    return None if standing is None else current_prediction(standing, None)
 
 
 def final_prediction(prediction: Prediction) -> dict[str, Any]:

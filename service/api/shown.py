@@ -56,7 +56,7 @@ class SessionShown(Strict):
     spent: float
     remaining: float | None
     answers: list[ShownAnswer]
-    prediction: ShownPrediction
+    prediction: ShownPrediction | None = Field(description="null where the version's stored bytes are damaged")
     created_at: Moment
     updated_at: Moment
     expires_at: Moment

@@ -12,6 +12,7 @@ from urllib.parse import quote
 
 import httpx
 
+from frugal.service.address import without_secrets
 from frugal.service.client.problems import ClientError, Json, Problem, Unreachable
 
 LOCAL = "http://127.0.0.1:8000"
@@ -27,7 +28,7 @@ class Wire:
 
     def __init__(self, url: str = LOCAL, key: str | None = None, *, attempts: int = 5, timeout: float = 30.0) -> None:
         if not url.startswith(("http://", "https://")):
-            raise ValueError(f"the server's address is {url!r}: expected http://HOST:PORT or https://HOST")
+            raise ValueError(f"the server's address is {without_secrets(url)!r}: expected http://HOST:PORT or https://HOST")
         key = (key or "").strip()
         if not (key.isascii() and all(character.isprintable() and character != " " for character in key)):
             raise ValueError("the key has characters that no key has: copy it again")
@@ -36,7 +37,7 @@ class Wire:
         try:
             self._http = httpx.Client(base_url=self.url, headers={"Authorization": f"Bearer {key}"} if key else None, timeout=timeout)
         except httpx.InvalidURL as error:
-            raise ValueError(f"the server's address is {url!r}: {error}") from None
+            raise ValueError(f"the server's address is {without_secrets(url)!r}: {error}") from None
 
     def __enter__(self) -> Self:
         return self

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 
+from frugal.service.address import without_secrets
 from frugal.service.config import PREFIX
 
 TRIED = 100  # ports beyond the busy one, to find one that is free
@@ -19,7 +20,8 @@ def bind(host: str, port: int) -> list[socket.socket]:
     try:
         found = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except socket.gaierror:
-        raise ValueError(f"{host} is not a name or address that this machine knows: choose another with {PREFIX}HOST or --host") from None
+        known = f"{without_secrets(host)} is not a name or address that this machine knows"
+        raise ValueError(f"{known}: choose another with {PREFIX}HOST or --host") from None
     bound: list[socket.socket] = []
     try:
         for family, address in dict.fromkeys((each[0], each[4]) for each in found):

@@ -60,10 +60,12 @@ def revoke(database: Database, actor: Actor, id: UUID) -> None:
 
     def end(db: Connection) -> None:
         _begin(db, actor)
+        for_ever = keys.any_admin(db, for_ever=True)
         if not keys.revoke_key(db, id):
             raise KeyNotFound("There is no key with this id: GET /v1/admin/keys lists them.")
-        if actor.key_id not in (None, SETTINGS) and not keys.any_admin(db):
-            raise Conflict("This is the last admin key: make another one first, or nobody could make or revoke any.")
+        if actor.key_id not in (None, SETTINGS) and not keys.any_admin(db, for_ever):
+            last = "the last admin key that does not expire" if for_ever else "the last admin key"
+            raise Conflict(f"This is {last}: make another one first, or nobody could make or revoke any.")
         audit.record(db, actor, "key.revoke", str(id), {})
 
     database.write(end)

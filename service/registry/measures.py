@@ -7,8 +7,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from frugal.service.errors import BadArchiveSent
 
 Share = Annotated[float, Field(ge=0, le=1)]
-Amount = Annotated[float, Field(ge=0)]
-Count = Annotated[int, Field(ge=0)]
+Amount = Annotated[float, Field(ge=0, le=1e300)]
+Count = Annotated[int, Field(ge=0, le=2**53)]
+Number = Annotated[float, Field(ge=-1e300, le=1e300)]
+MOST_NAMES = 1000  # of metrics that are not known here, and of numbers in each
 TOGETHER = ("rows", "error", "commonest_class_error", "mean_cost", "max_cost", "cost_of_everything", "feature_use")
 
 
@@ -33,7 +35,7 @@ class Metrics(Shape):
     """How a model does on rows that its learner never saw; all may be left out. Others are numbers, or numbers by name."""
 
     model_config = ConfigDict(extra="allow")
-    __pydantic_extra__: dict[str, float | dict[str, float]] = Field(init=False)
+    __pydantic_extra__: dict[str, Number | Annotated[dict[str, Number], Field(max_length=MOST_NAMES)]] = Field(init=False)
 
     rows: Count | None = None
     error: Share | None = None
@@ -54,6 +56,8 @@ class Metrics(Shape):
         lacking = [name for name in TOGETHER if getattr(self, name) is None]
         if self.rows is not None and lacking:
             raise ValueError(f"with `rows` there must be {', '.join(lacking)}")
+        if len(self.__pydantic_extra__) > MOST_NAMES:
+            raise ValueError(f"there are more than {MOST_NAMES:,} metrics")
         return self
 
 

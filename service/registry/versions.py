@@ -8,7 +8,7 @@ from sqlalchemy import Connection
 
 from frugal.models import Ensemble, load
 from frugal.models.tensors import BadArchive
-from frugal.service.errors import BadArchiveSent, InvalidRequest, ModelNotFound
+from frugal.service.errors import BadArchiveSent, InvalidRequest, ModelNotFound, VersionDamaged
 from frugal.service.registry.describing import describe
 from frugal.service.store import archives, audit
 from frugal.service.store import version_rows as versions
@@ -109,7 +109,12 @@ def read_ensemble(database: Database, name: str, number: int) -> Ensemble:
             raise unknown()
         return archives.fetch(db, archive_id)
 
-    return load(database.read(fetch))
+    try:
+        return load(database.read(fetch))
+    except ValueError as error:
+        raise VersionDamaged(
+            f"The stored bytes of {name}:{number} are damaged: publish the model again, and open new sessions. Answers are kept."
+        ) from error
 
 
 def version(database: Database, name: str, number: int) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from sqlalchemy import Connection
 
 from frugal.models import Standing
 from frugal.models.schema import Value
-from frugal.service.errors import Busy, KeyReused, Problem, SessionNotFound
+from frugal.service.errors import Busy, KeyReused, Problem, SessionNotFound, VersionDamaged
 from frugal.service.registry.cache import Version, Versions
 from frugal.service.sessions import counting
 from frugal.service.sessions.ledger import IdempotencyKey, Ledger
@@ -38,7 +38,7 @@ class Seen:
 
     session: Session
     version: Version | None  # nobody needs that of one that is over
-    standing: Standing | None  # None once it is over
+    standing: Standing | None  # None once it is over, and where its version cannot be loaded
     replayed: bool = False
 
 
@@ -150,11 +150,15 @@ class Steps:
     async def _shown(self, session: Session) -> Seen:
         """A session that was just read, ended if its time is up. What is over needs no version, not even one that can be loaded."""
         if session.due(self.ledger.now()):
-            return await self._end(session.owner, session.id, "expired")
+            with suppress(VersionDamaged):
+                return await self._end(session.owner, session.id, "expired")
         if not session.running:
             return Seen(session, None, None)
         await asyncio.sleep(0)  # a page has many of these, and deciding takes its time: whoever else waits has a turn
-        return _seen(session, await self.versions.get(session.name, session.number))
+        try:
+            return _seen(session, await self.versions.get(session.name, session.number))
+        except VersionDamaged:
+            return Seen(session, None, None)  # its answers are there all the same
 
     async def delete(self, actor: Actor, id: UUID) -> None:
         """Delete a session of the actor's own with all its answers."""

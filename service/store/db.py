@@ -2,7 +2,7 @@
 
 import sqlite3
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 from urllib.parse import quote
@@ -21,6 +21,8 @@ from frugal.service.store.writer import Writer, is_away
 
 T = TypeVar("T")
 PATIENCE = 2.0  # seconds to wait for a connection, or for the writer
+CHECKPOINT = 256  # commits between two checkpoints of an SQLite file, at the most
+JOURNAL = 4 * 1024 * 1024  # bytes that its journal may grow before one
 AWAY = (exc.OperationalError, exc.InternalError, exc.InterfaceError, exc.TimeoutError)
 NOBODY = "0" * 32
 TRIAL_SESSION = (
@@ -95,7 +97,8 @@ class SqliteDatabase:
         except BaseException:
             self._release()
             raise
-        self.writer = Writer(connection, self.files.check, max_queue)
+        self._commits, self._journal = 0, self.files.journal_size()
+        self.writer = Writer(connection, self.files.check, max_queue, self._checkpoint_now_and_then)
         self._writing_engine = create_engine(
             "sqlite://", hide_parameters=True, creator=lambda: self.writer.connection, poolclass=StaticPool
         )
@@ -131,9 +134,21 @@ class SqliteDatabase:
             self._lock.release()
 
     def _connect_writer(self) -> sqlite3.Connection:
-        connection = self._connect(WriterOwned, "journal_mode = WAL", "synchronous = FULL")
+        connection = self._connect(WriterOwned, "journal_mode = WAL", "synchronous = FULL", "wal_autocheckpoint = 0")
         connection.execute("SELECT count(*) FROM sqlite_schema").close()  # now the journal is there too
         return connection
+
+    def _checkpoint_now_and_then(self) -> None:
+        """Move what was committed from the journal into the database. SQLite would do that by itself; so it is known who wrote there."""
+        self._commits += 1
+        with suppress(sqlite3.Error, OSError):  # what is wrong is told by the next commit
+            size = self.files.journal_size()
+            if self._commits >= CHECKPOINT or size >= self._journal + JOURNAL:
+                self._commits, self._journal = 0, size
+                try:
+                    self.writer.connection.execute("PRAGMA wal_checkpoint(PASSIVE)").close()
+                finally:
+                    self.files.renew()
 
     def _connect(self, kind: type[sqlite3.Connection], *pragmas: str) -> sqlite3.Connection:
         """A connection to the file that is there: SQLite would make an empty one in place of one that is gone."""

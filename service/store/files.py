@@ -1,7 +1,9 @@
 """The files of an SQLite database: for their owner alone, and still those that were opened.
 
 A file that is deleted or replaced under a running server goes on taking writes, and nobody will ever read them. So before a commit is
-acknowledged, and when /readyz asks, its name must lead to the file that is open. An open file keeps its number, so numbers are enough.
+acknowledged, and when /readyz asks, its name must lead to the file that is open: an open file keeps its number. One that was overwritten in
+place (`cp backup.db frugal.db`) keeps its number too. But SQLite writes the database itself only at a checkpoint, and checkpoints are made
+here alone: between two of them its size and the time of its last change stay as they are.
 """
 
 import logging
@@ -42,16 +44,26 @@ class Files:
         database = name.resolve()  # SQLite too keeps its journal beside the file itself, whatever link leads to it
         paths = {str(name), str(database), f"{database}-wal", f"{database}-shm"}
         self._opened = [(path, identity(os.stat(path))) for path in sorted(paths)] + [(str(lock.path), lock.identity)]
+        self._database, self._journal = str(database), f"{database}-wal"
         self._told = False
+        self.renew()
+
+    def renew(self) -> None:
+        """The database was just written, by a checkpoint of this process."""
+        self._written = _last_change(os.stat(self._database))
+
+    def journal_size(self) -> int:
+        return os.stat(self._journal).st_size
 
     def check(self) -> None:
         """DatabaseAway where a name leads to another file, or to none."""
         for path, opened in self._opened:
             try:
-                there = identity(os.stat(path))
+                status = os.stat(path)
             except OSError:
-                there = None
-            if there != opened:
+                status = None
+            same = status is not None and identity(status) == opened and (path != self._database or _last_change(status) == self._written)
+            if not same:
                 self._tell(path)
                 raise DatabaseAway(GONE)
         self._told = False
@@ -61,3 +73,7 @@ class Files:
         if not self._told:
             log.error("%s was deleted or replaced while it was open: nothing is acknowledged until that is mended", path)
         self._told = True
+
+
+def _last_change(status: os.stat_result) -> tuple[int, int]:
+    return status.st_size, status.st_mtime_ns

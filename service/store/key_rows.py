@@ -31,9 +31,9 @@ def any_key(db: Connection) -> bool:
     return bool(db.execute(select(exists().select_from(keys))).scalar())
 
 
-def any_admin(db: Connection) -> bool:
-    """Whether there is an admin key that counts now."""
-    lasting = or_(keys.c.expires_at.is_(None), keys.c.expires_at > clock(db))
+def any_admin(db: Connection, for_ever: bool = False) -> bool:
+    """Whether there is an admin key that counts now; `for_ever`: and does not expire."""
+    lasting = keys.c.expires_at.is_(None) if for_ever else or_(keys.c.expires_at.is_(None), keys.c.expires_at > clock(db))
     return bool(db.execute(select(exists().where(keys.c.role == "admin", keys.c.revoked_at.is_(None), lasting))).scalar())
 
 

@@ -35,12 +35,18 @@ class Item(NamedTuple):
 
 class Writer:
     """Runs work on its connection, one piece after the other; `run` and `arun` return once it is committed. `check` says by DatabaseAway
-    that commits come to nothing, and is asked after each, before it is acknowledged."""
+    that commits come to nothing, and is asked after each, before it is acknowledged; `tidy` is called after that."""
 
-    def __init__(self, connection: sqlite3.Connection, check: Callable[[], None] = lambda: None, most: int = 512) -> None:
+    def __init__(
+        self,
+        connection: sqlite3.Connection,
+        check: Callable[[], None] = lambda: None,
+        most: int = 512,
+        tidy: Callable[[], None] = lambda: None,
+    ) -> None:
         self.connection = connection
         self.most = most  # pieces of work of coroutines that may wait
-        self._check = check
+        self._check, self._tidy = check, tidy
         self._queue: queue.SimpleQueue[Item | None] = queue.SimpleQueue()
         self._closed = False
         self._thread = threading.Thread(target=self._serve, name="frugal-writer", daemon=True)
@@ -146,6 +152,7 @@ class Writer:
             return
         for item, result in zip(batch, results, strict=True):
             item.done.set_result(result)
+        self._tidy()
 
     def _begin(self) -> None:
         try:

@@ -12,6 +12,7 @@ import httpx
 import numpy as np
 import pytest
 
+from frugal.service.config import LEAST_TRAINING
 from tests.databases import PostgresServer, rows
 from tests.journeys.crashing import crash, own_postgresql, restart
 from tests.journeys.processes import Started, frugal, gone, serving, working
@@ -223,10 +224,10 @@ def test_a_training_that_takes_too_long_or_too_much_fails_with_its_limit(served:
         assert "longer than the 2 seconds" in failed["failure"]
     served.post(f"{JOBS}/{large}/cancel")
     large = submit(served, LONG)
-    with working(tmp_path, postgresql, FRUGAL_TRAINING_MEMORY=str(40_000_000)):
+    with working(tmp_path, postgresql, FRUGAL_TRAINING_MEMORY=str(LEAST_TRAINING)):
         failed = until(served, large, over)
     assert (failed["status"], failed["attempts"]) == ("failed", 1)
-    assert "40,000,000 bytes" in failed["failure"]
+    assert f"{LEAST_TRAINING:,} bytes" in failed["failure"]
 
 
 def test_a_worker_on_sqlite_is_told_that_none_is_needed(tmp_path: Path) -> None:

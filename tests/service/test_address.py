@@ -20,6 +20,7 @@ from sqlalchemy.dialects import postgresql
 from frugal.service.address import Address, read_password, without_secrets
 from frugal.service.commands import main as cli
 from frugal.service.config import Settings, from_environment, to_environment
+from frugal.service.connections.listening import bind
 from frugal.service.errors import DatabaseAway
 from frugal.service.sessions.opening import open_ledger
 from frugal.service.store.db import open_database
@@ -295,3 +296,31 @@ def test_a_new_password_in_the_file_needs_no_new_start(guarded: str, tmp_path: P
     with pytest.raises(DatabaseAway):
         asyncio.run(ping())
     database.close()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("POOL", "postgresql://u:s3cret@h/d"),
+        ("LOG_LEVEL", "frgl_s3cret"),
+        ("WORKERS", "http://u:s3cret@h"),
+        ("DATABASE_PASSWORD_FILE", "s3cret"),
+    ],
+)
+def test_a_secret_in_the_wrong_setting_is_not_printed(name: str, value: str) -> None:
+    with pytest.raises(ValueError, match=f"FRUGAL_{name}") as told:
+        from_environment({"FRUGAL_DATABASE": "postgresql://u@db.example/d", f"FRUGAL_{name}": value})
+    assert "s3cret" not in str(told.value)
+
+
+@pytest.mark.parametrize("url", ["postgresql://u:s3cret@h", "http://u:s3cret@127.0.0.1:1", "http://u:s3cret@[::1", "u:s3cret@h"])
+def test_a_secret_in_a_servers_address_is_not_printed(url: str) -> None:
+    told = frugal("jobs", "list", "--url", url)
+    assert told.returncode == 2
+    assert "s3cret" not in told.stderr + told.stdout
+
+
+def test_a_secret_for_a_host_is_not_printed() -> None:
+    with pytest.raises(ValueError, match="is not a name or address") as told:
+        bind("postgresql://u:s3cret@h/d", 0)
+    assert "s3cret" not in str(told.value)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from frugal.service.config import PREFIX, Settings, from_environment, to_environment, unknown_variables
+from frugal.service.config import LEAST_TRAINING, PREFIX, Settings, from_environment, to_environment, unknown_variables
 
 
 def test_every_setting_stands_in_the_readme_as_it_is() -> None:
@@ -124,3 +124,16 @@ def test_a_database_that_others_reach_wants_a_password_of_its_own(url: str, pass
 )
 def test_other_passwords_are_nobodys_business(url: str) -> None:
     assert Settings(database=url).database == url
+
+
+@pytest.mark.parametrize("size", [1, 1000, LEAST_TRAINING - 1])
+def test_a_training_needs_some_memory(size: int) -> None:
+    with pytest.raises(ValueError, match="expected 268435456 or more, or 0 for no limit"):
+        from_environment({"FRUGAL_TRAINING_MEMORY": str(size)})
+
+
+def test_those_who_watch_leave_half_of_the_connections() -> None:
+    assert Settings().most_watchers == 500
+    assert Settings(max_connections=100).most_watchers == 50
+    assert Settings(max_watchers=3).most_watchers == 3
+    assert Settings(max_connections=1).most_watchers == 1

@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+from frugal.service.address import without_secrets
 from frugal.service.client import LOCAL, Client, ClientError, Json, Problem, Unreachable
 
 ATTEMPTS = 3  # somebody is watching
@@ -31,7 +32,9 @@ def connected(options: argparse.Namespace) -> Iterator[Client]:
     except Unreachable as error:
         if error.sent:
             raise ValueError(str(error)) from None
-        raise ValueError(f"no server at {url} ({error.__cause__}): start one with frugal serve, or say where it is with --url") from None
+        raise ValueError(
+            f"no server at {without_secrets(url)} ({error.__cause__}): start one with frugal serve, or say where it is with --url"
+        ) from None
     except Problem as problem:
         raise ValueError(_advice(problem, bool(key))) from None
     except ClientError as error:

@@ -60,12 +60,14 @@ def test_a_request_is_one_line_of_json_without_values(client: httpx.Client, caps
     try:
         body = {"model": "clinic", "known": {"sugar": 123.456}, "reference": "Mr Smith"}
         id = client.post("/v1/sessions", json=body, headers={"X-Request-ID": "abc"}).json()["id"]
+        client.get(f"/v1/sessions/{new_key()}")
         client.get(f"/v1/sessions/{id}?secret=frgl_x", headers={"Authorization": f"Bearer {new_key()}"})
         time.sleep(0.3)
     finally:
         logger.setLevel(logging.NOTSET)
     text = capsys.readouterr().err
-    first, second = (json.loads(line) for line in text.splitlines()[-2:])
+    first, strange, second = (json.loads(line) for line in text.splitlines()[-3:])
+    assert (strange["status"], "session" in strange) == (404, False)
     assert {name: first[name] for name in ("request_id", "method", "route", "status", "owner", "level", "message")} == {
         "request_id": "abc",
         "method": "POST",

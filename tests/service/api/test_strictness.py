@@ -145,6 +145,36 @@ def test_messages_say_where_and_what(shared_client: httpx.Client) -> None:
     assert told["detail"] == "budget: money has at most 6 decimals"
 
 
+@pytest.mark.parametrize(
+    ("method", "address", "takes"),
+    [
+        ("GET", "/v1/sessions?statsu=open", "limit, cursor, status"),
+        ("POST", "/v1/sessions?model=clinic", "none"),
+        ("POST", "/v1/sessions/0/answers?x=1", "none"),
+        ("GET", "/v1/models?limits=3", "limit, cursor"),
+        ("POST", "/v1/admin/datasets?name=x&dorp=ssn", "name"),
+    ],
+)
+def test_a_parameter_that_a_route_does_not_know_is_refused(shared_client: httpx.Client, method: str, address: str, takes: str) -> None:
+    told = problem(shared_client.request(method, address), 422, "invalid-request")
+    assert f"it takes {takes}" in told["detail"]
+    assert not any(word in told["detail"] for word in ("statsu", "dorp", "limits"))
+
+
+def test_health_is_told_to_who_asks_for_the_head_alone(shared_client: httpx.Client) -> None:
+    for path in ("/livez", "/readyz"):
+        reply = shared_client.head(path)
+        assert (reply.status_code, reply.content) == (200, b"")
+
+
+def test_shapes_are_told_in_words_of_json(shared_client: httpx.Client) -> None:
+    told = [
+        problem(shared_client.post("/v1/sessions", json=body), 422, "invalid-request")["detail"]
+        for body in ([], {"model": "clinic", "known": 3}, {"model": "clinic", "reference": "x" * 201})
+    ]
+    assert told == ["expected an object", "known: expected an object", "reference: expected at most 200 characters"]
+
+
 def test_a_request_id_is_echoed_or_made(shared_client: httpx.Client) -> None:
     assert shared_client.get("/livez", headers={"X-Request-ID": "abc-1.2_3"}).headers["x-request-id"] == "abc-1.2_3"
     made = shared_client.get("/livez", headers={"X-Request-ID": "no good"}).headers["x-request-id"]

@@ -142,6 +142,15 @@ def test_a_revoked_key_counts_no_more(keyed: httpx.Client) -> None:
         problem(keyed.delete(f"/v1/admin/keys/{id}"), 404, "key-not-found")
 
 
+def test_the_last_admin_key_that_does_not_expire_is_kept(client: httpx.Client) -> None:
+    own = client.post("/v1/admin/keys", json={"owner": "boss", "role": "admin"}).json()
+    client.headers["Authorization"] = f"Bearer {own['key']}"
+    soon = client.post("/v1/admin/keys", json={"owner": "boss", "role": "admin", "expires_at": "2099-01-01T00:00:00Z"}).json()
+    told = problem(client.delete(f"/v1/admin/keys/{own['id']}"), 409, "conflict")
+    assert "the last admin key that does not expire" in told["detail"]
+    assert client.delete(f"/v1/admin/keys/{soon['id']}").status_code == 204
+
+
 def test_the_last_admin_key_cannot_revoke_itself(client: httpx.Client) -> None:
     first = made(client, "boss", "admin")
     client.headers.update(bearer(first["key"]))
@@ -260,7 +269,9 @@ def test_open_mode_serves_its_own_page(shared_client: httpx.Client, host: str, o
     assert shared_client.post("/v1/next", json={"model": "clinic"}, headers=headers).status_code == 200
 
 
-PASSED_ON = """X-Forwarded-For Forwarded X-Real-IP Via X-Forwarded-Host X-Forwarded-Proto X-Forwarded-Port X-Forwarded-Anything X-Forwarded
+PASSED_ON = """Fly-Client-IP DO-Connecting-IP Ali-Cdn-Real-Ip
+X-Sucuri-ClientIP X-Varnish X-Vercel-Id Tailscale-User-Login X-Amz-Cf-Id Max-Forwards
+X-Forwarded-For Forwarded X-Real-IP Via X-Forwarded-Host X-Forwarded-Proto X-Forwarded-Port X-Forwarded-Anything X-Forwarded
 Forwarded-For X_Forwarded_For X-Real-Port X-Client-IP True-Client-IP CF-Connecting-IP CDN-Loop X-Original-Host X-Original-Forwarded-For
 X-Envoy-External-Address X-Cluster-Client-IP Fastly-Client-IP X-Azure-ClientIP"""
 

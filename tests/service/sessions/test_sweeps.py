@@ -2,7 +2,7 @@
 
 import pytest
 
-from frugal.service.errors import DatabaseAway, Problem
+from frugal.service.errors import DatabaseAway, Problem, VersionDamaged
 from frugal.service.sessions import steps as steps_module
 from frugal.service.sessions.state import Given, Session
 from frugal.service.sessions.steps import Opening, Steps, sweep_forever
@@ -46,7 +46,7 @@ def test_sessions_on_a_damaged_version_keep_no_others(database_url: str) -> None
             await steps.sweep()
             assert rows(database_url, BY_STATUS) == [("broken", "open", MANY), ("clinic", "expired", MANY + 3), ("torn", "open", 5)]
         assert (
-            sorted(heard) == ["broken:1 ValueError"] * 2 + ["torn:1 ValueError"] * 2
+            sorted(heard) == ["broken:1 VersionDamaged"] * 2 + ["torn:1 VersionDamaged"] * 2
         )  # each version was tried once in each sweep, not once for every session
 
     with_steps(database_url, work, {"clinic": clinic(), "broken": clinic(), "torn": clinic()}, ttl=0)
@@ -194,6 +194,22 @@ def test_a_session_that_is_over_is_shown_though_its_version_is_damaged(database_
         assert [seen.session for seen in (await steps.page("me", None, 10, None))[0]] == [over]
 
     with_steps(database_url, work, {"clinic": clinic()})
+
+
+@pytest.mark.parametrize("ttl", [3600, 0], ids=["open", "due"])
+def test_a_session_that_is_open_is_shown_though_its_version_is_damaged(database_url: str, ttl: int) -> None:
+    async def work(steps: Steps) -> None:
+        lost, well = (await opened(steps, "clinic", 1))[0], (await opened(steps, "other", 1))[0]
+        damage(steps, "clinic")
+        seen = await steps.read("me", lost.id)
+        assert (seen.session.id, seen.session.status, seen.standing) == (lost.id, "open", None)
+        page, _ = await steps.page("me", None, 10, None)
+        assert {each.session.id: each.standing is None for each in page} == {lost.id: True, well.id: ttl == 0}
+        for move in (steps.finish("me", lost.id), steps.answer("me", lost.id, [Given("fever", "value", "yes")])):
+            with pytest.raises(VersionDamaged, match="clinic:1 are damaged: publish the model again"):
+                await move
+
+    with_steps(database_url, work, {"clinic": clinic(), "other": clinic()}, ttl=ttl)
 
 
 def test_a_list_ends_the_sessions_whose_time_is_up(database_url: str) -> None:

@@ -4,9 +4,11 @@ import asyncio
 import fcntl
 import os
 import shutil
+import sqlite3
 import stat
 import subprocess
 import threading
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -60,6 +62,34 @@ def replaced(path: Path) -> Path:
     aside = deleted(path)
     path.with_name("copy").rename(path)
     return aside
+
+
+def test_a_database_that_is_overwritten_in_place_takes_nothing_more(tmp_path: Path) -> None:
+    """The likeliest way to restore a backup wrongly."""
+    with fresh_sqlite(tmp_path) as url, serving(Settings(database=url)) as client:
+        publish(client, "clinic", clinic())
+        file = tmp_path / "frugal.db"
+        with closing(sqlite3.connect(file)) as other:
+            other.execute("VACUUM INTO ?", (str(tmp_path / "backup.db"),))
+        for _ in range(300):  # with a checkpoint among them
+            assert client.post("/v1/sessions", json={"model": "clinic"}).status_code == 201
+        assert client.get("/readyz").status_code == 200
+        subprocess.run(["cp", tmp_path / "backup.db", file], check=True)
+        told = problem(client.post("/v1/sessions", json={"model": "clinic"}), 503, "database-away")
+        assert "deleted or replaced" in told["detail"]
+        assert problem(client.get("/readyz"), 503, "not-ready")["checks"]["database"] == "database-away"
+
+
+def test_the_journal_stays_small(tmp_path: Path) -> None:
+    """Though checkpoints are made by hand: after many commits, and after large ones."""
+    file = tmp_path / "f.db"
+    database = SqliteDatabase(file)
+    database.write(lambda db: db.execute(text("CREATE TABLE t (x)")))
+    for size in [10] * 2000 + [1_000_000] * 40:
+        database.write(lambda db, size=size: db.execute(text("INSERT INTO t VALUES (zeroblob(:size))"), {"size": size}))
+    assert os.path.getsize(f"{file}-wal") < 16 * 1024 * 1024
+    assert os.path.getsize(file) > 30_000_000
+    database.close()
 
 
 @pytest.mark.parametrize("lost", [deleted, replaced])
