@@ -51,7 +51,8 @@ def test_the_name_of_the_folder_follows_every_edit(tmp_path):
 @jit
 @pytest.mark.slow
 def test_an_edit_in_another_file_is_run_and_not_the_cached_kernel(tmp_path):
-    shutil.copytree(ROOT / "models", tmp_path / "models", ignore=shutil.ignore_patterns("__pycache__"))
+    for part in ("frugal", "models"):
+        shutil.copytree(ROOT / part, tmp_path / part, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
     assert run(tmp_path) == ["a", "0"]
     assert run(tmp_path) == ["a", "1"]  # from the cache
     walking = tmp_path / "models" / "kernels" / "serving" / "walking.py"

@@ -19,6 +19,7 @@ from frugal.service.commands.main import main
 from frugal.service.commands.remote.watching import Watch
 from frugal.service.config import Settings
 from tests.databases import fresh_sqlite
+from tests.journeys.test_training import NOISE
 from tests.service.commands.remote.test_remote import commands, run_blocks
 from tests.serving import serving
 
@@ -286,9 +287,11 @@ def test_a_live_bar_is_drawn_on_a_terminal(heart):
 
 
 def test_ctrl_c_stops_watching_and_not_the_job(heart, capsys):
-    terminal = Terminal(heart, "jobs", "submit", "--dataset", "heart", "--label", "disease", *LONG, "--watch")
+    with Client(heart) as client:
+        client.push_dataset("noise", NOISE)  # some minutes
+    terminal = Terminal(heart, "jobs", "submit", "--dataset", "noise", "--label", "y", *LONG, "--watch")
     id = terminal.read_until(r"frugal: job (\S+)")[1]
-    terminal.read_until(r"\[#+ *\] [ \d]{3} %  \d+:\d\d  growing, [\d,]+ trees")
+    terminal.read_until(r"\[#* *\] [ \d]{3} %  \d+:\d\d  growing, [\d,]+ trees")
     terminal.process.send_signal(signal.SIGINT)
     code, out = terminal.end()
     assert (code, out) == (130, "")
