@@ -12,7 +12,7 @@ from frugal.models.kernels.serving.checking import first_wrong_code
 from frugal.models.schema import CATEGORICAL, Feature, Schema
 
 FINITE = "expected finite numbers, or nan for missing"
-MOST_NUMBERS = 256  # different whole numbers that may be the names of classes
+MOST_CLASSES = 256  # that a model tells apart
 FEW = 20  # of them are classes in a table of any size
 CLASSES = "Frugal predicts classes: group them into a few, such as low and high, or write names as words"
 
@@ -217,6 +217,8 @@ def read_labels(y: Any, rows: int) -> tuple[NDArray[Any], NDArray[np.int32]]:
         raise ValueError("Unknown label type: labels of several kinds that cannot be ordered") from None
     if (numbers := _as_numbers(classes)) is not None and (why := why_continuous(len(numbers), rows, _whole(numbers))):
         raise ValueError(f"Unknown label type: continuous. The labels {why}. {CLASSES}")
+    if why := why_no_class(len(classes), rows):
+        raise ValueError(f"'y' {why}")
     return classes, index.astype(np.int32)
 
 
@@ -231,10 +233,28 @@ def why_continuous(distinct: int | None, rows: int, whole: bool) -> str | None:
     """
     if not whole:
         return "are numbers with fractions, as a regression target has"
-    if distinct is None or distinct > MOST_NUMBERS or (distinct > FEW and 2 * distinct > rows):
+    if distinct is None or distinct > MOST_CLASSES or (distinct > FEW and 2 * distinct > rows):
         many = "very many" if distinct is None else f"{distinct:,}"
         return f"are {many} different numbers in {rows:,} rows, as a regression target has"
     return None
+
+
+def why_no_class(distinct: int, rows: int) -> str | None:
+    """What is said of so many different words that hours of training would learn nothing; None where they may be classes.
+
+    Examples
+    --------
+    >>> why_no_class(50_000, 50_000)
+    'has 50,000 different words in 50,000 rows: it names cases, it is no class'
+    >>> why_no_class(300, 50_000)
+    'has 300 different words in 50,000 rows: a model tells 256 classes apart at most; group them, or learn another column'
+    """
+    if distinct <= MOST_CLASSES:
+        return None
+    said = f"has {distinct:,} different words in {rows:,} rows"
+    if 2 * distinct > rows:
+        return f"{said}: it names cases, it is no class"
+    return f"{said}: a model tells {MOST_CLASSES} classes apart at most; group them, or learn another column"
 
 
 def why_doubtful(label: str, distinct: int) -> list[str]:

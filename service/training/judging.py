@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from frugal.models.costs import LONGEST_NAME, is_word, price_gaps, shown
-from frugal.models.table import CLASSES, why_continuous, why_doubtful
+from frugal.models.table import CLASSES, MOST_CLASSES, why_continuous, why_doubtful
 from frugal.service.errors import InvalidRequest
 from frugal.service.registry.versions import check_name
 from frugal.service.tables.columns import why_amounts
@@ -14,7 +14,6 @@ from frugal.service.training.learners import checked_params, find_learner
 from frugal.service.training.pricing import Costs, checked_costs, listed
 from frugal.service.training.spec import Spec
 
-MOST_CLASSES = 256
 FEWEST = 2  # rows to learn from
 
 
