@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from frugal.models import Ensemble, Feature, Leaf, Schema, Split, dump
+from frugal.service.commands import main
 
 
 @pytest.fixture
@@ -54,6 +55,29 @@ def test_wrong_input_gets_one_line_and_exit_code_2(model, tmp_path):
         assert err.count("\n") == 1
         assert err.startswith("frugal: ")
         assert message in err
+
+
+@pytest.mark.parametrize("error", [MemoryError(), MemoryError("Unable to allocate 8 GiB"), RuntimeError("can't start new thread")])
+def test_too_little_memory_is_one_line(monkeypatch, capsys, error):
+    monkeypatch.setattr(main, "show", failing(error))
+    assert main.main(["show", "model"]) == 2
+    assert capsys.readouterr() == (
+        "",
+        "frugal: not enough memory: fewer rows or columns (--drop), --jobs 1, or a higher limit\n",
+    )
+
+
+def test_a_fault_of_the_program_is_not_taken_for_too_little_memory(monkeypatch):
+    monkeypatch.setattr(main, "show", failing(RuntimeError("a fault")))
+    with pytest.raises(RuntimeError, match="a fault"):
+        main.main(["show", "model"])
+
+
+def failing(error):
+    def run(options):
+        raise error
+
+    return run
 
 
 def test_no_command_shows_how_to_call_it():
