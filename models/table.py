@@ -1,14 +1,16 @@
 """Tables as people have them (arrays, data frames, with missing values and words) to codes and labels, checked."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from frugal.models.costs import shown
 from frugal.models.kernels.serving.checking import first_wrong_code
+from frugal.models.naming import meant, quoted
 from frugal.models.schema import CATEGORICAL, Feature, Schema
 
 FINITE = "expected finite numbers, or nan for missing"
@@ -41,7 +43,7 @@ class Coded:
         return np.asarray(words[self.codes], dtype or object)
 
 
-def read_table(X: Any, categorical: Sequence[int | str] | None = None, schema: Schema | None = None) -> Table:
+def read_table(X: Any, categorical: Any = None, schema: Schema | None = None) -> Table:
     """Codes of a two-dimensional array or data frame.
 
     Without a schema one is made: columns of words, booleans and categories, and those named in `categorical`, are categorical; the rest are
@@ -106,18 +108,32 @@ def _series(series: Any) -> NDArray[Any] | Coded:
     return np.asarray(values.astype(object) if values.dtype.kind not in "fiub" else values)
 
 
-def _chosen(categorical: Sequence[int | str] | None, names: tuple[str, ...]) -> set[int]:
-    chosen = set()
-    for column in categorical if categorical is not None else ():
-        if isinstance(column, str):
-            if column not in names:
-                raise ValueError(f"categorical names {column!r}: the columns are {', '.join(map(repr, names[:12]))}")
-            chosen.add(names.index(column))
-        elif not 0 <= int(column) < len(names):
-            raise ValueError(f"categorical names column {column!r}: there are {len(names)}, counted from 0")
-        else:
-            chosen.add(int(column))
-    return chosen
+def _chosen(categorical: Any, names: tuple[str, ...]) -> set[int]:
+    """Positions of the columns that `categorical` tells: one or several by name or position, or a mask with a boolean for each column."""
+    if categorical is None:
+        return set()
+    given = list(categorical) if _is_sequence(categorical) else [categorical]
+    if given and all(isinstance(each, (bool, np.bool_)) for each in given):
+        if len(given) != len(names):
+            raise ValueError(f"categorical is a mask of {len(given)} booleans: expected one for each of the {len(names)} columns")
+        return {i for i, is_chosen in enumerate(given) if is_chosen}
+    return {_position(each, names) for each in given}
+
+
+def _is_sequence(given: Any) -> bool:
+    return isinstance(given, Iterable) and not isinstance(given, (str, bytes, Mapping)) and getattr(given, "ndim", 1) == 1
+
+
+def _position(column: Any, names: tuple[str, ...]) -> int:
+    if isinstance(column, str):
+        if column not in names:
+            raise ValueError(f"categorical names {column!r}{meant(column, names)}: the columns are {quoted(names)}")
+        return names.index(column)
+    if isinstance(column, (bool, np.bool_)) or not isinstance(column, Integral):
+        raise ValueError(f"categorical has {shown(column)}: expected names or positions of columns, or a boolean for each column")
+    if not 0 <= column < len(names):
+        raise ValueError(f"categorical names column {column}: there are {len(names)}, counted from 0")
+    return int(column)
 
 
 def _make_schema(columns: list[NDArray[Any] | Coded], names: tuple[str, ...], chosen: set[int]) -> Schema:
