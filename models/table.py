@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -129,7 +129,7 @@ def _position(column: Any, names: tuple[str, ...]) -> int:
         if column not in names:
             raise ValueError(f"categorical names {column!r}{meant(column, names)}: the columns are {quoted(names)}")
         return names.index(column)
-    if isinstance(column, (bool, np.bool_)) or not isinstance(column, Integral):
+    if isinstance(column, (bool, np.bool_)) or not isinstance(column, (int, np.integer)):
         raise ValueError(f"categorical has {shown(column)}: expected names or positions of columns, or a boolean for each column")
     if not 0 <= column < len(names):
         raise ValueError(f"categorical names column {column}: there are {len(names)}, counted from 0")
