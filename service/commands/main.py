@@ -102,10 +102,10 @@ def _parser() -> argparse.ArgumentParser:
     _predict_options(commands.add_parser("predict", help="label, probabilities, cost and features bought for every row of a table, as CSV"))
     asking = commands.add_parser("ask", help="a session in the terminal, one question at a time")
     asking.add_argument(
-        "--model", required=True, metavar="FILE|NAME", help="a model file; with --url a server's model, as heart or heart@live"
+        "--model", required=True, metavar="FILE|NAME", help="a model file; or a server's model (--url or FRUGAL_URL), as heart or heart@live"
     )
     asking.add_argument("--budget", type=float, help="the most to spend")
-    _server_options(asking, "hold the session on this server")
+    _server_options(asking, "hold the session on this server (default: FRUGAL_URL, if there is no such model file)")
     asking.set_defaults(run=_ask)
     showing = commands.add_parser("show", help="what is in a model file: its settings, prices and trees")
     showing.add_argument("model", metavar="FILE")
@@ -268,7 +268,9 @@ def _remote(module: str, name: str) -> Callable[[argparse.Namespace], str]:
 
 
 def _ask(options: argparse.Namespace) -> str:
-    return _remote("asking", "ask")(options) if options.url else ask(options)
+    """With a server that --url names, or FRUGAL_URL where there is no such file."""
+    on_server = options.url or (os.environ.get("FRUGAL_URL") and not os.path.exists(options.model))
+    return _remote("asking", "ask")(options) if on_server else ask(options)
 
 
 def _serve(options: argparse.Namespace) -> str:

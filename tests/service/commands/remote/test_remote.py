@@ -221,6 +221,16 @@ def test_a_file_that_is_not_there_may_be_a_model_on_a_server(refused):
     assert "--key is for a server" in refused("ask", "--model", "none", "--key", new_key())
 
 
+def test_a_name_that_is_no_file_is_asked_of_the_server_in_the_environment(url, file, frugal, refused, monkeypatch):
+    monkeypatch.setenv("FRUGAL_URL", url)
+    replies(monkeypatch, "!")
+    assert "(stopped; " in frugal("ask", "--model", "clinic")
+    monkeypatch.setenv("FRUGAL_URL", "http://127.0.0.1:9")
+    assert "no server at http://127.0.0.1:9" in refused("ask", "--model", "clinic")
+    replies(monkeypatch, "!")
+    assert "(stopped; " in frugal("ask", "--model", file)
+
+
 def test_commands_without_a_server_load_no_server(file):
     check = f"import sys; from frugal.service.commands.main import main; main(['show', {str(file)!r}]); print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, check=True, cwd=ROOT)
