@@ -2,10 +2,15 @@
 
 import json
 import math
+from collections import Counter
 from typing import Any
 
 EXAMPLE = '{"ill": {"well": 500}, "well": {"ill": 50}}'
 WORDS = {"none": None, "true": True, "false": False}
+
+
+class Doubled(ValueError):  # noqa: N818 - its name says what it is
+    """JSON in which a name stands twice."""
 
 
 def parse_value(text: str) -> Any:
@@ -35,8 +40,10 @@ def parse_penalties(text: str) -> float | dict[str, dict[str, float]]:
     (50.0, {'ill': {'well': 500}})
     """
     try:
-        given = json.loads(text)
-    except ValueError:
+        given = json.loads(text, object_pairs_hook=_once)
+    except Doubled:
+        raise
+    except (ValueError, RecursionError):
         given = None
     if _is_amount(given):
         return float(given)
@@ -44,6 +51,14 @@ def parse_penalties(text: str) -> float | dict[str, dict[str, float]]:
     if rows and all(isinstance(row, dict) and row and all(map(_is_amount, row.values())) for row in rows):
         return dict(given)
     raise ValueError(f"{text} is neither a number from 0 nor JSON by true label, then by the label said, like {EXAMPLE}")
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of JSON in which no name stands twice: of two penalties for one mistake the first would be lost."""
+    for name, many in Counter(name for name, _ in pairs).items():
+        if many > 1:
+            raise Doubled(f"{name!r} stands there {many} times in one object: once is enough")
+    return dict(pairs)
 
 
 def _is_amount(given: Any) -> bool:

@@ -15,7 +15,7 @@ from frugal.models.naming import quoted
 from frugal.service.tables import Columns
 from frugal.service.training.measuring import measured
 from frugal.service.training.pricing import cost_model
-from frugal.service.training.spec import Penalties, Spec
+from frugal.service.training.spec import Penalties, Spec, why_no_mistake
 
 
 @dataclass(frozen=True)
@@ -83,3 +83,5 @@ def check_penalties(penalties: Penalties | None, labels: NDArray[np.str_]) -> No
         strangers = sorted({label for true, row in penalties.items() for label in (true, *row)} - set(known))
         if strangers:
             raise ValueError(f"penalties name {quoted(strangers)}: the labels are {', '.join(known[:40])}")
+        if why := why_no_mistake(penalties):
+            raise ValueError(f"penalties: {why}")

@@ -83,6 +83,11 @@ def test_penalties_for_labels_that_are_not_there_are_refused() -> None:
         train(table(), spec(penalties={"maybe": {"no": 1}}))
 
 
+def test_a_penalty_of_0_for_a_right_answer_may_be_written() -> None:
+    done = train(table(), spec(penalties={"yes": {"no": 5, "yes": 0}}))
+    assert done.ensemble.penalties.tolist() == [[0, 5], [0, 0]]
+
+
 def test_without_test_rows_nothing_is_claimed() -> None:
     assert "error" not in train(table(), spec(test_fraction=0)).ensemble.metrics
 
