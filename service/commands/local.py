@@ -1,7 +1,10 @@
 """The commands that need no server: train a model from a table, look into it."""
 
 import argparse
+import os
+import stat
 import sys
+import tempfile
 import warnings
 from pathlib import Path
 from typing import Any
@@ -62,9 +65,27 @@ def train(options: argparse.Namespace) -> str:
 
 
 def check_writable(path: str | None) -> None:
-    """Before hours of work, not after."""
-    if path is not None and not (folder := Path(path).absolute().parent).is_dir():
+    """Before hours of work, not after: it is no folder, and a file can be made where it will stand."""
+    if path is None:
+        return
+    if not (folder := Path(path).absolute().parent).is_dir():
         raise ValueError(f"{path} cannot be written: there is no folder {folder}")
+    if path.endswith(os.sep) or os.path.isdir(path):
+        raise ValueError(f"{path} cannot be written: it is a folder; name a file in it")
+    try:
+        if stat.S_ISREG(_mode(path)):
+            with tempfile.NamedTemporaryFile(dir=folder, prefix=".frugal-"):
+                pass
+    except OSError as error:
+        raise ValueError(f"{path} cannot be written: {error.strerror}") from None
+
+
+def _mode(path: str) -> int:
+    """What stands there, such as a pipe or a terminal; a file, where nothing does."""
+    try:
+        return os.stat(path).st_mode
+    except FileNotFoundError:
+        return stat.S_IFREG
 
 
 def _check_label(table: Table, options: argparse.Namespace) -> None:

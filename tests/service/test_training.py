@@ -195,6 +195,12 @@ def test_columns_are_left_out_cells_mean_missing_and_words_are_no_numbers(tmp_pa
         (["--label", "deasease"], "heart.csv has no column 'deasease' to learn (did you mean 'disease'?): its columns are age"),
         (["--penalties", '{"absent": {"presnt": 5}}'], "penalties name 'presnt': the labels are absent, present"),
         (["--out", "none/m.safetensors"], "none/m.safetensors cannot be written: there is no folder "),
+        (["--out", "/tmp"], "/tmp cannot be written: it is a folder; name a file in it"),
+        (["--out", "m/"], "m/ cannot be written: it is a folder; name a file in it"),
+        (["--out", "/proc/m"], "/proc/m cannot be written: No such file or directory"),
+        (["--out", "m" * 300], f"{'m' * 300} cannot be written: File name too long"),
+        (["--plot", "/proc/m.png"], "/proc/m.png cannot be written: No such file or directory"),
+        (["--penalties", '{"present": {"present": 5}}'], "penalties: 'present' said for 'present' is no mistake: leave it out"),
     ],
 )
 def test_what_is_wrong_is_told_before_anything_is_grown(tmp_path, monkeypatch, capsys, changes, message):
