@@ -80,6 +80,22 @@ def failing(error):
     return run
 
 
+def test_output_that_cannot_show_a_letter_has_it_escaped_and_predictions_are_utf_8(tmp_path):
+    tree = Split("größe", [1, 1], threshold=1.5, children=[Leaf([1, 0]), Leaf([0, 1])])
+    dump(Ensemble.of([tree], Schema([Feature("größe")]), [2], classes=["ja", "łódź"], vote="counts"), tmp_path / "m")
+    (tmp_path / "t.csv").write_text("größe\n1\n2\n", encoding="utf-8")
+
+    def typed(*words):
+        command = [sys.executable, "-m", "frugal.service.commands.main", *map(str, words)]
+        return subprocess.run(command, capture_output=True, env=os.environ | {"PYTHONIOENCODING": "latin-1"}, check=True).stdout
+
+    shown = typed("show", tmp_path / "m").decode("latin-1")
+    assert "classes: ja, \\u0142\xf3d\\u017a" in shown
+    assert "größe" in shown
+    predicted = typed("predict", "--model", tmp_path / "m", "--data", tmp_path / "t.csv")
+    assert "1,łódź,0,1,2,größe" in predicted.decode()
+
+
 def test_no_command_shows_how_to_call_it():
     code, _, err = frugal()
     assert code == 2
