@@ -13,12 +13,12 @@ from frugal.models import Ensemble, dump, load
 from frugal.models.costs import CostModel
 from frugal.models.curves import Point, figure_for, plot
 from frugal.models.learners import LEARNERS
-from frugal.models.learners.parameters import Aside, Columns, parameters_of
+from frugal.models.learners.parameters import Aside, parameters_of
 from frugal.models.learners.progress import Progress, Tell
 from frugal.models.naming import meant
 from frugal.models.schema import NUMERIC
 from frugal.models.table import why_doubtful
-from frugal.service.commands.parameters import parse_value
+from frugal.service.commands.parameters import parse_settings
 from frugal.service.commands.reporting import drawn, report
 from frugal.service.tables import Choices, notice, read_file
 from frugal.service.tables import Columns as Table
@@ -106,15 +106,11 @@ def _params(options: argparse.Namespace) -> dict[str, Any]:
     known = {parameter.name: parameter.kind for parameter in parameters_of(LEARNERS[options.learner])}
     if options.budget is not None and "budget" not in known:
         raise ValueError(f"{options.learner} takes no budget: leave --budget out, or use budget-forest")
-    params = {}
-    for given in options.set or []:
-        name, equals, text = given.partition("=")
-        kind = known.get(name, Aside())
-        if not equals or isinstance(kind, Aside):  # those have options of their own
-            allowed = ", ".join(name for name, kind in known.items() if not isinstance(kind, Aside))
-            raise ValueError(f"--set {given}: expected NAME=VALUE, where {options.learner} knows {allowed}")
-        value = parse_value(text)
-        params[name] = [value] if isinstance(kind, Columns) and isinstance(value, str) else value
+    allowed = [name for name, kind in known.items() if not isinstance(kind, Aside)]
+    params = parse_settings(options.set or (), f"NAME=VALUE, where {options.learner} knows {', '.join(allowed)}")
+    for name in params:
+        if name not in allowed:
+            raise ValueError(f"--set {name}: {options.learner} has no such parameter{meant(name, allowed)}; it knows {', '.join(allowed)}")
     return params
 
 

@@ -3,10 +3,16 @@
 import json
 import math
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Any
+
+from frugal.models.learners import LEARNERS
+from frugal.models.learners.parameters import Columns, parameters_of
 
 EXAMPLE = '{"ill": {"well": 500}, "well": {"ill": 50}}'
 WORDS = {"none": None, "true": True, "false": False}
+OPTIONS = {"n_jobs": "--jobs", "random_state": "--seed", "budget": "--budget", "costs": "--costs"}  # of `frugal train`
+COLUMNS = {each.name for kind in LEARNERS.values() for each in parameters_of(kind) if isinstance(each.kind, Columns)}
 
 
 class Doubled(ValueError):  # noqa: N818 - its name says what it is
@@ -29,6 +35,28 @@ def parse_value(text: str) -> Any:
     if "," in text:
         return [_single(part) for part in text.split(",") if part]
     return _single(text)
+
+
+def parse_settings(given: Sequence[str], expected: str, options: Mapping[str, str] = OPTIONS) -> dict[str, Any]:
+    """NAME=VALUE as often as it was typed; `expected` says where names are found, `options` what has an option of its own.
+
+    Examples
+    --------
+    >>> parse_settings(["alpha=0,2", "categorical=age"], "NAME=VALUE")
+    {'alpha': [0, 2], 'categorical': ['age']}
+    """
+    found: dict[str, Any] = {}
+    for text in given:
+        name, equals, typed = text.partition("=")
+        if not (name and equals):
+            raise ValueError(f"--set {text}: expected {expected}")
+        if name in options:
+            raise ValueError(f"--set {text}: use {options[name]} instead")
+        if name in found:
+            raise ValueError(f"--set {text}: {name} is set twice; set it once")
+        value = parse_value(typed)
+        found[name] = [value] if name in COLUMNS and isinstance(value, str) else value
+    return found
 
 
 def parse_penalties(text: str) -> float | dict[str, dict[str, float]]:

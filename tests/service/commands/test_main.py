@@ -98,8 +98,27 @@ def test_output_that_cannot_show_a_letter_has_it_escaped_and_predictions_are_utf
 
 def test_no_command_shows_how_to_call_it():
     code, _, err = frugal()
-    assert code == 2
-    assert "usage: frugal" in err
+    assert (code, err) == (2, "frugal: the following arguments are required: COMMAND; see frugal --help\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("train --data a.csv", "the following arguments are required: --label, --out; see frugal train --help"),
+        ("train --data a --label y --out m --jbos 3", "unrecognized arguments: --jbos 3; see frugal train --help"),
+        ("train --jobs 0", "argument --jobs: 0 is not a number of threads: 1 or more, or -1 for all cores; see frugal train --help"),
+        ("train --seed -1", "argument --seed: -1 is not a whole number from 0; see frugal train --help"),
+        ("train --seed x", "argument --seed: x is not a whole number from 0; see frugal train --help"),
+        ("train --test-fraction half", "argument --test-fraction: half is not a number from 0 to below 1; see frugal train --help"),
+        ("jobs submit --seed -1", "argument --seed: -1 is not a whole number from 0; see frugal jobs submit --help"),
+        ("keys revoke a b", "unrecognized arguments: b; see frugal keys revoke --help"),
+    ],
+)
+def test_a_mistyped_command_gets_one_line_and_where_to_look(capsys, words, said):
+    with pytest.raises(SystemExit) as ended:
+        main.main(words.split())
+    assert ended.value.code == 2
+    assert capsys.readouterr() == ("", f"frugal: {said}\n")
 
 
 @pytest.mark.parametrize("unbuffered", ["", "1"])
