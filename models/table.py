@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import date
 from numbers import Real
 from typing import Any
 
@@ -17,6 +18,7 @@ FINITE = "expected finite numbers, or nan for missing"
 MOST_CLASSES = 256  # that a model tells apart
 FEW = 20  # of them are classes in a table of any size
 CLASSES = "Frugal predicts classes: group them into a few, such as low and high, or write names as words"
+DATES = {"M": "dates", "m": "durations"}  # by numpy's kinds
 
 
 @dataclass(frozen=True)
@@ -81,7 +83,7 @@ def _columns(X: Any) -> tuple[list[NDArray[Any] | Coded], tuple[str, ...]]:
         labels = list(X.columns)
         if not labels:
             raise ValueError(f"0 feature(s) (shape={getattr(X, 'shape', ())}) while a minimum of 1 is required.")
-        columns = [_series(X[label]) for label in labels]
+        columns = [_series(X[label], label) for label in labels]
         return _some_rows(columns), tuple(str(label) for label in labels)
     table = np.asarray(X)
     if np.iscomplexobj(table):
@@ -99,13 +101,20 @@ def _some_rows(columns: list[NDArray[Any] | Coded]) -> list[NDArray[Any] | Coded
     return columns
 
 
-def _series(series: Any) -> NDArray[Any] | Coded:
+def _series(series: Any, name: Any) -> NDArray[Any] | Coded:
     """A data frame's column: words as they are coded, if they are, else as objects; numbers as floats, missing as None or nan."""
     coded = getattr(series, "coded", None)
     if isinstance(coded, Coded):
         return coded
     values = series.to_numpy() if hasattr(series, "to_numpy") else np.asarray(series)
+    _check_no_dates(values, name)
     return np.asarray(values.astype(object) if values.dtype.kind not in "fiub" else values)
+
+
+def _check_no_dates(values: NDArray[Any], name: Any) -> None:
+    """As objects dates would be counts of nanoseconds or none, as their unit is."""
+    if values.dtype.kind in DATES:
+        raise ValueError(f"column {str(name)!r} holds {DATES[values.dtype.kind]}: make numbers of them, or leave it out")
 
 
 def _chosen(categorical: Any, names: tuple[str, ...]) -> set[int]:
@@ -195,7 +204,8 @@ def _numbers(column: NDArray[Any] | Coded, name: str) -> NDArray[np.float64]:
         column = np.array([np.nan if _is_missing(value) else _number(value, name) for value in column], np.float64)
     elif column.dtype.kind == "c":
         raise ValueError(f"Complex data not supported\n{column}\n")
-    elif column.dtype.kind not in "fiub":
+    _check_no_dates(column, name)
+    if column.dtype.kind not in "fiub":
         raise ValueError(f"column {name!r} holds {column.dtype}: expected numbers, or name it in `categorical`")
     numbers = column.astype(np.float64)
     if np.isinf(numbers).any():
@@ -213,6 +223,8 @@ def _number(value: Any, name: str) -> float:
     try:
         return float(value)
     except (TypeError, ValueError):
+        if isinstance(value, date):
+            raise ValueError(f"column {name!r} holds dates: make numbers of them, or leave it out") from None
         raise TypeError(f"column {name!r} holds {value!r}: its argument must be a string or a real number") from None
 
 

@@ -98,7 +98,7 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"frugal: {' '.join(without_secrets(message).split())}; see {self.prog} --help\n")
 
-    def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:  # type: ignore[override]
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
         """What is not known is told here, where the command's name is, and not by `frugal` itself."""
         found, rest = super().parse_known_args(args, namespace)
         if rest:

@@ -57,7 +57,8 @@ def _read(options: argparse.Namespace, wanted: Sequence[Feature]) -> Columns:
     kinds = {feature.name: kind for feature in wanted if (kind := _kind(feature))}
     if options.id is not None:
         names, kinds = [*names, options.id], {options.id: CATEGORICAL} | kinds
-    return read_file(options.data, LIMITS, Choices(missing=options.missing or (), only=names or None, kinds=kinds))
+    copied = () if options.id is None else (options.id,)
+    return read_file(options.data, LIMITS, Choices(missing=options.missing or (), only=names or None, kinds=kinds, copied=copied))
 
 
 def _kind(feature: Feature) -> str | None:

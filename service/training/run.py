@@ -36,6 +36,8 @@ def train(table: Columns, spec: Spec, tell: Tell = silent, n_jobs: int = -1) -> 
     X = table.only([name for name in table.columns if name != spec.label])
     learner = make_learner(spec, X.columns, n_jobs)
     test, kept = split(len(X), spec.test_fraction, spec.seed)
+    if len(labels) and (labels == labels[0]).all():
+        raise ValueError(f"{spec.label!r} is the same in every row: there is nothing to learn")
     if len(set(labels[kept].tolist())) < FEWEST:
         raise ValueError(f"the {len(kept):,} rows to learn from have one label only: use more rows, or a smaller test_fraction")
     check_penalties(spec.penalties, labels[kept])

@@ -1,5 +1,7 @@
 """Tables to codes."""
 
+import datetime
+
 import numpy as np
 import pytest
 
@@ -82,3 +84,35 @@ def test_what_tells_no_columns_is_refused(categorical, message):
 def test_a_long_list_of_columns_ends_with_dots():
     with pytest.raises(ValueError, match=r"'x11', \.\.\. \(30 in all\)$"):
         read_table(np.zeros((2, 30)), "zzz")
+
+
+class Frame:
+    """What a data frame is to learners."""
+
+    def __init__(self, **columns):
+        self.columns, self.by_name = list(columns), columns
+
+    def __getitem__(self, name):
+        return self.by_name[name]
+
+
+@pytest.mark.parametrize(
+    "dates",
+    [
+        np.array(["2026-01-01", "2026-01-02"], "M8[ns]"),
+        np.array(["2026-01-01", "NaT"], "M8[D]"),
+        np.array([datetime.date(2026, 1, 1), None], object),
+        np.array([datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC), None], object),
+    ],
+)
+def test_a_column_of_dates_is_refused_by_name(dates):
+    with pytest.raises(ValueError, match=r"^column 't' holds dates: make numbers of them, or leave it out$"):
+        read_table(Frame(x=np.array([1, 2]), t=dates))
+
+
+def test_dates_without_names_and_durations_are_refused_too():
+    days = np.array([["2026-01-01"], ["2026-01-02"]], "M8[D]")
+    with pytest.raises(ValueError, match=r"^column 'x0' holds dates: make numbers"):
+        read_table(days)
+    with pytest.raises(ValueError, match=r"^column 't' holds durations: make numbers"):
+        read_table(Frame(t=(days - days[0])[:, 0]))

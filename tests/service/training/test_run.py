@@ -99,7 +99,13 @@ def test_warnings_of_the_learner_are_kept() -> None:
 
 
 def test_one_label_among_the_rows_to_learn_from_is_refused() -> None:
+    test, _ = split(30, spec().test_fraction, spec().seed)
     with pytest.raises(ValueError, match="one label only"):
+        train(table("a,answer\n" + "".join(f"1,{'yes' if row == test[0] else 'no'}\n" for row in range(30))), spec())
+
+
+def test_a_label_that_is_the_same_in_every_row_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"^'answer' is the same in every row: there is nothing to learn$"):
         train(table("a,answer\n" + "1,no\n" * 30), spec())
 
 

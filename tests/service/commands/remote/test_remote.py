@@ -153,7 +153,8 @@ def test_models_from_publishing_to_retiring(keyed, file, frugal, refused):
 def test_what_is_wrong_with_a_model_is_one_line(url, tmp_path, refused, monkeypatch):
     monkeypatch.setenv("FRUGAL_URL", url)
     (tmp_path / "noise").write_bytes(b"hello")
-    assert "5 bytes are too few for an archive" in refused("models", "push", "clinic", tmp_path / "noise")
+    no_model = f"frugal: {tmp_path / 'noise'} is not a model file, or it is cut off\n"
+    assert refused("models", "push", "clinic", tmp_path / "noise") == no_model
     assert "none: No such file or directory" in refused("models", "push", "clinic", tmp_path / "none")
     assert "There is no such model, alias or version: frugal models list shows what there is." in refused("models", "retire", "ward", 7)
     assert "There is no such model" in refused("ask", "--model", "ward", "--url", url)
