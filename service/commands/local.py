@@ -110,7 +110,7 @@ def _params(options: argparse.Namespace) -> dict[str, Any]:
     params = parse_settings(options.set or (), f"NAME=VALUE, where {options.learner} knows {', '.join(allowed)}")
     for name in params:
         if name not in allowed:
-            raise ValueError(f"--set {name}: {options.learner} has no such parameter{meant(name, allowed)}; it knows {', '.join(allowed)}")
+            raise ValueError(f"--set {name}: no such parameter{meant(name, allowed)}; {options.learner} knows {', '.join(allowed)}")
     return params
 
 
