@@ -75,7 +75,7 @@ def _default_terms(classes: int, power: int) -> list[tuple[float, list[int]]]:
 
 def _terms(terms: Any, classes: int) -> tuple[Any, Any]:
     expected = f"expected a factor of at least 0 and {classes} exponents of at least 0, two of them above 0"
-    if not isinstance(terms, (list, tuple)) or not terms:
+    if not isinstance(terms, (list, tuple)):
         raise ValueError(f"terms is {shown(terms)}: expected a list of pairs, in each {expected.removeprefix('expected ')}")
     for term in terms:
         if not _is_term(term, classes):

@@ -83,7 +83,6 @@ def test_polynomial_terms():
             "the polynomial's term (1, (2, 0)): expected a factor of at least 0 and 2 exponents",
         ),
         (lambda: impurity("polynomial", 2, terms=5), "terms is 5: expected a list of pairs, in each a factor of at least 0"),
-        (lambda: impurity("polynomial", 2, terms=[]), "terms is []: expected a list of pairs"),
         (lambda: impurity("polynomial", 2, terms=[[1]]), "the polynomial's term [1]: expected a factor"),
         (lambda: impurity("polynomial", 2, terms=[["a", [1, 1]]]), "the polynomial's term ['a', [1, 1]]: expected a factor"),
         (lambda: impurity("polynomial", 2, terms=[[1, [1, 0.5]]]), "the polynomial's term [1, [1, 0.5]]: expected a factor"),
