@@ -47,11 +47,18 @@ __all__ = [
     "predict",
 ]
 
+NEEDS = "frugal needs numpy and numba for this: in the checkout, pip install '.[learn]'"
+
 
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module 'frugal' has no attribute {name!r}")
-    return getattr(import_module("frugal.models"), name)
+    try:
+        return getattr(import_module("frugal.models"), name)
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in ("numpy", "numba"):
+            raise
+        raise ImportError(NEEDS) from None
 
 
 def __dir__() -> list[str]:

@@ -3,6 +3,8 @@
 import io
 import os
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -13,7 +15,7 @@ from frugal.models.costs import CostModel, Price, is_text
 from frugal.models.ensemble import Ensemble
 from frugal.models.flat import Flat
 from frugal.models.schema import Feature, Schema
-from frugal.models.tensors import DTYPES, BadArchive, find_places, from_json, read_header, sealed, write_header
+from frugal.models.tensors import DTYPES, BadArchive, NotArchive, find_places, from_json, read_header, sealed, write_header
 
 FORMAT = 1
 TYPES = {
@@ -58,14 +60,30 @@ def dump(ensemble: Ensemble, target: "str | os.PathLike[str] | BinaryIO | None" 
 def load(source: "bytes | bytearray | memoryview | str | os.PathLike[str] | BinaryIO") -> Ensemble:
     """Read an archive from bytes, a path or an open binary file; BadArchive says what is wrong with it."""
     if isinstance(source, (str, os.PathLike)):
-        with open(source, "rb") as file:
-            return _load(file, os.fstat(file.fileno()).st_size)
+        with _opened(source) as (file, size):
+            return _load(file, size)
     if isinstance(source, (bytes, bytearray, memoryview)):
         return _load(io.BytesIO(source), len(source))
     start = source.tell()
     size = source.seek(0, os.SEEK_END) - start
     source.seek(start)
     return _load(source, size)
+
+
+def check_file(path: "str | os.PathLike[str]") -> None:
+    """BadArchive where a file does not begin as a model does, or is damaged; whether it holds one that can be served is not looked at."""
+    with _opened(path) as (file, size):
+        read_header(file, size)
+
+
+@contextmanager
+def _opened(path: "str | os.PathLike[str]") -> Iterator[tuple[BinaryIO, int]]:
+    """A file and its size; who named it is told of it by name."""
+    with open(path, "rb") as file:
+        try:
+            yield file, os.fstat(file.fileno()).st_size
+        except NotArchive:
+            raise BadArchive(f"{os.fspath(path)} is not a model file, or it is cut off") from None
 
 
 def _load(file: BinaryIO, size: int) -> Ensemble:

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from frugal.models.costs import shown
 from frugal.models.kernels.growth import impurity as kernels
 from frugal.models.kernels.growth.impurity import Impurity
 from frugal.models.kernels.growth.splitting import Criterion
@@ -17,6 +18,7 @@ IMPURITIES = {
 }
 SPLITS = ("minimax", "expected")
 STUMPS = ("exact", "random")
+MOST_POWER = 10_000  # more than any that is of use: a number beyond 64 bits is told here
 
 
 def impurity(
@@ -71,11 +73,23 @@ def _default_terms(classes: int, power: int) -> list[tuple[float, list[int]]]:
     return terms
 
 
-def _terms(terms: Sequence[tuple[float, Sequence[int]]], classes: int) -> tuple[Any, Any]:
-    for factor, exponents in terms:
-        if not 0 <= factor < np.inf or len(exponents) != classes or min(exponents) < 0 or sum(e > 0 for e in exponents) < 2:
-            raise ValueError(
-                f"the polynomial's term {(factor, tuple(exponents))}: expected a factor of at least 0 and {classes} exponents "
-                "of at least 0, two of them above 0"
-            )
+def _terms(terms: Any, classes: int) -> tuple[Any, Any]:
+    expected = f"expected a factor of at least 0 and {classes} exponents of at least 0, two of them above 0"
+    if not isinstance(terms, (list, tuple)):
+        raise ValueError(f"terms is {shown(terms)}: expected a list of pairs, in each {expected.removeprefix('expected ')}")
+    for term in terms:
+        if not _is_term(term, classes):
+            raise ValueError(f"the polynomial's term {shown(term)}: {expected}")
     return np.array([factor for factor, _ in terms], np.float64), np.array([e for _, e in terms], np.int64).reshape(len(terms), classes)
+
+
+def _is_term(term: Any, classes: int) -> bool:
+    if not isinstance(term, (list, tuple)) or len(term) != 2:
+        return False
+    factor, exponents = term
+    if isinstance(factor, bool) or not isinstance(factor, (int, float, np.integer, np.floating)) or not 0 <= factor < np.inf:
+        return False
+    if not isinstance(exponents, (list, tuple, np.ndarray)) or len(exponents) != classes:
+        return False
+    whole = all(isinstance(e, (int, np.integer)) and not isinstance(e, bool) and 0 <= e <= MOST_POWER for e in exponents)
+    return whole and sum(e > 0 for e in exponents) >= 2

@@ -3,8 +3,6 @@
 Tree i is a pure function of (table, parameters, seed, i), whoever grows it and in whatever order.
 """
 
-import os
-import resource
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -16,11 +14,13 @@ from frugal.models.binning import Binning
 from frugal.models.costs import CostModel
 from frugal.models.kernels.growth.growing import grow
 from frugal.models.kernels.growth.splitting import Bins, Criterion
+from frugal.models.memory import memory_limit
 from frugal.models.schema import CATEGORICAL, Schema
 from frugal.models.tree import Tree
 
 GRID = 2**20  # weights are rounded to multiples of a power of two this far below the greatest, so that sums and differences are exact
 MOST_SLOTS = 4  # histograms of one tree that may wait: more gained nothing on covertype
+MOST_BYTES = 1 << 30  # of the histograms of all threads: what others have taken of the machine's memory is not known
 
 
 @dataclass(frozen=True)
@@ -75,10 +75,11 @@ class Grower:
                     future.cancel()
 
     def _slots(self) -> int:
-        """As many histograms as fit a quarter of the memory that the threads share; a tree needs none, so the trees are the same."""
+        """As many histograms as fit the threads' part of a quarter of the memory, or of a gibibyte; a tree needs none, so the trees are
+        the same."""
         cells = int(self.bins.sizes.sum() + len(self.bins.sizes))
         each = max(1, cells * self.classes * 8)
-        return min(MOST_SLOTS, memory_limit() // 4 // self.threads // each)
+        return min(MOST_SLOTS, min(MOST_BYTES, memory_limit() // 4) // self.threads // each)
 
     def _tree(self, feature, cut, missing, first, many, values, child, child_bin) -> Tree:  # type: ignore[no-untyped-def]
         """The kernel's nodes with real thresholds, and child tables by category instead of by bin."""
@@ -111,12 +112,6 @@ def _children_by_bin(
     seen = child_bin[entry] < bins  # missing stands behind the last bin
     table[node[seen], child_bin[entry[seen]]] = child[entry[seen]]
     return table
-
-
-def memory_limit() -> int:
-    """Bytes that this process may use: its own limit, which a training job has, or else what the machine has."""
-    limit, _ = resource.getrlimit(resource.RLIMIT_DATA)
-    return limit if limit != resource.RLIM_INFINITY else os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 def on_grid(weights: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -1,20 +1,24 @@
 """Tables as people have them (arrays, data frames, with missing values and words) to codes and labels, checked."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import date
 from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from frugal.models.costs import shown
 from frugal.models.kernels.serving.checking import first_wrong_code
+from frugal.models.naming import meant, quoted
 from frugal.models.schema import CATEGORICAL, Feature, Schema
 
 FINITE = "expected finite numbers, or nan for missing"
-MOST_NUMBERS = 256  # different whole numbers that may be the names of classes
+MOST_CLASSES = 256  # that a model tells apart
 FEW = 20  # of them are classes in a table of any size
 CLASSES = "Frugal predicts classes: group them into a few, such as low and high, or write names as words"
+DATES = {"M": "dates", "m": "durations"}  # by numpy's kinds
 
 
 @dataclass(frozen=True)
@@ -41,7 +45,7 @@ class Coded:
         return np.asarray(words[self.codes], dtype or object)
 
 
-def read_table(X: Any, categorical: Sequence[int | str] | None = None, schema: Schema | None = None) -> Table:
+def read_table(X: Any, categorical: Any = None, schema: Schema | None = None) -> Table:
     """Codes of a two-dimensional array or data frame.
 
     Without a schema one is made: columns of words, booleans and categories, and those named in `categorical`, are categorical; the rest are
@@ -79,7 +83,7 @@ def _columns(X: Any) -> tuple[list[NDArray[Any] | Coded], tuple[str, ...]]:
         labels = list(X.columns)
         if not labels:
             raise ValueError(f"0 feature(s) (shape={getattr(X, 'shape', ())}) while a minimum of 1 is required.")
-        columns = [_series(X[label]) for label in labels]
+        columns = [_series(X[label], label) for label in labels]
         return _some_rows(columns), tuple(str(label) for label in labels)
     table = np.asarray(X)
     if np.iscomplexobj(table):
@@ -97,27 +101,48 @@ def _some_rows(columns: list[NDArray[Any] | Coded]) -> list[NDArray[Any] | Coded
     return columns
 
 
-def _series(series: Any) -> NDArray[Any] | Coded:
+def _series(series: Any, name: Any) -> NDArray[Any] | Coded:
     """A data frame's column: words as they are coded, if they are, else as objects; numbers as floats, missing as None or nan."""
     coded = getattr(series, "coded", None)
     if isinstance(coded, Coded):
         return coded
     values = series.to_numpy() if hasattr(series, "to_numpy") else np.asarray(series)
+    _check_no_dates(values, name)
     return np.asarray(values.astype(object) if values.dtype.kind not in "fiub" else values)
 
 
-def _chosen(categorical: Sequence[int | str] | None, names: tuple[str, ...]) -> set[int]:
-    chosen = set()
-    for column in categorical if categorical is not None else ():
-        if isinstance(column, str):
-            if column not in names:
-                raise ValueError(f"categorical names {column!r}: the columns are {', '.join(map(repr, names[:12]))}")
-            chosen.add(names.index(column))
-        elif not 0 <= int(column) < len(names):
-            raise ValueError(f"categorical names column {column!r}: there are {len(names)}, counted from 0")
-        else:
-            chosen.add(int(column))
-    return chosen
+def _check_no_dates(values: NDArray[Any], name: Any) -> None:
+    """As objects dates would be counts of nanoseconds or none, as their unit is."""
+    if values.dtype.kind in DATES:
+        raise ValueError(f"column {str(name)!r} holds {DATES[values.dtype.kind]}: make numbers of them, or leave it out")
+
+
+def _chosen(categorical: Any, names: tuple[str, ...]) -> set[int]:
+    """Positions of the columns that `categorical` tells: one or several by name or position, or a mask with a boolean for each column."""
+    if categorical is None:
+        return set()
+    given = list(categorical) if _is_sequence(categorical) else [categorical]
+    if given and all(isinstance(each, (bool, np.bool_)) for each in given):
+        if len(given) != len(names):
+            raise ValueError(f"categorical is a mask of {len(given)} booleans: expected one for each of the {len(names)} columns")
+        return {i for i, is_chosen in enumerate(given) if is_chosen}
+    return {_position(each, names) for each in given}
+
+
+def _is_sequence(given: Any) -> bool:
+    return isinstance(given, Iterable) and not isinstance(given, (str, bytes, Mapping)) and getattr(given, "ndim", 1) == 1
+
+
+def _position(column: Any, names: tuple[str, ...]) -> int:
+    if isinstance(column, str):
+        if column not in names:
+            raise ValueError(f"categorical names {column!r}{meant(column, names)}: the columns are {quoted(names)}")
+        return names.index(column)
+    if isinstance(column, (bool, np.bool_)) or not isinstance(column, (int, np.integer)):
+        raise ValueError(f"categorical has {shown(column)}: expected names or positions of columns, or a boolean for each column")
+    if not 0 <= column < len(names):
+        raise ValueError(f"categorical names column {column}: there are {len(names)}, counted from 0")
+    return int(column)
 
 
 def _make_schema(columns: list[NDArray[Any] | Coded], names: tuple[str, ...], chosen: set[int]) -> Schema:
@@ -179,7 +204,8 @@ def _numbers(column: NDArray[Any] | Coded, name: str) -> NDArray[np.float64]:
         column = np.array([np.nan if _is_missing(value) else _number(value, name) for value in column], np.float64)
     elif column.dtype.kind == "c":
         raise ValueError(f"Complex data not supported\n{column}\n")
-    elif column.dtype.kind not in "fiub":
+    _check_no_dates(column, name)
+    if column.dtype.kind not in "fiub":
         raise ValueError(f"column {name!r} holds {column.dtype}: expected numbers, or name it in `categorical`")
     numbers = column.astype(np.float64)
     if np.isinf(numbers).any():
@@ -197,6 +223,8 @@ def _number(value: Any, name: str) -> float:
     try:
         return float(value)
     except (TypeError, ValueError):
+        if isinstance(value, date):
+            raise ValueError(f"column {name!r} holds dates: make numbers of them, or leave it out") from None
         raise TypeError(f"column {name!r} holds {value!r}: its argument must be a string or a real number") from None
 
 
@@ -217,6 +245,8 @@ def read_labels(y: Any, rows: int) -> tuple[NDArray[Any], NDArray[np.int32]]:
         raise ValueError("Unknown label type: labels of several kinds that cannot be ordered") from None
     if (numbers := _as_numbers(classes)) is not None and (why := why_continuous(len(numbers), rows, _whole(numbers))):
         raise ValueError(f"Unknown label type: continuous. The labels {why}. {CLASSES}")
+    if why := why_no_class(len(classes), rows):
+        raise ValueError(f"'y' {why}")
     return classes, index.astype(np.int32)
 
 
@@ -231,10 +261,28 @@ def why_continuous(distinct: int | None, rows: int, whole: bool) -> str | None:
     """
     if not whole:
         return "are numbers with fractions, as a regression target has"
-    if distinct is None or distinct > MOST_NUMBERS or (distinct > FEW and 2 * distinct > rows):
+    if distinct is None or distinct > MOST_CLASSES or (distinct > FEW and 2 * distinct > rows):
         many = "very many" if distinct is None else f"{distinct:,}"
         return f"are {many} different numbers in {rows:,} rows, as a regression target has"
     return None
+
+
+def why_no_class(distinct: int, rows: int) -> str | None:
+    """What is said of so many different words that hours of training would learn nothing; None where they may be classes.
+
+    Examples
+    --------
+    >>> why_no_class(50_000, 50_000)
+    'has 50,000 different words in 50,000 rows: it names cases, it is no class'
+    >>> why_no_class(300, 50_000)
+    'has 300 different words in 50,000 rows: a model tells 256 classes apart at most; group them, or learn another column'
+    """
+    if distinct <= MOST_CLASSES:
+        return None
+    said = f"has {distinct:,} different words in {rows:,} rows"
+    if 2 * distinct > rows:
+        return f"{said}: it names cases, it is no class"
+    return f"{said}: a model tells {MOST_CLASSES} classes apart at most; group them, or learn another column"
 
 
 def why_doubtful(label: str, distinct: int) -> list[str]:

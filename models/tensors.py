@@ -38,6 +38,13 @@ class BadArchive(ValueError):  # noqa: N818 - its name says what it is
     """A file that is not one of our archives, whole and undamaged."""
 
 
+class NotArchive(BadArchive):
+    """A file that does not begin as our archives do, or ends within its header."""
+
+    def __init__(self) -> None:
+        super().__init__("this is not one of frugal's archives, or it is cut off")
+
+
 class Place(NamedTuple):
     """Where an array stands in a file, counted from the end of its header, and what it is."""
 
@@ -94,13 +101,9 @@ def read_header(file: BinaryIO, size: int) -> tuple[dict[str, Any], str, int]:
 
 def _header_text(file: BinaryIO, size: int) -> bytes:
     start = file.read(8)
-    if len(start) < 8:
-        raise BadArchive(f"{size} bytes are too few for an archive")
     length = int.from_bytes(start, "little")
-    if length > LARGEST_HEADER or length > size - 8:
-        raise BadArchive(
-            f"the header claims {length:,} bytes: at most {min(LARGEST_HEADER, size - 8):,} are possible. Not an archive, or cut off"
-        )
+    if len(start) < 8 or length > LARGEST_HEADER or length > size - 8:
+        raise NotArchive
     return file.read(length)
 
 

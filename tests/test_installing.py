@@ -74,6 +74,23 @@ def test_the_command_of_a_client_only_installation_says_what_to_install(tmp_path
     assert done.stderr.endswith("pip install '.[serve]'\n")
 
 
+@pytest.mark.parametrize("command", ["serve", "migrate", "worker", "keys create --owner me"])
+def test_a_command_of_the_server_in_an_installation_without_it_says_what_to_install(tmp_path: Path, command: str) -> None:
+    script = "import sys; sys.modules['sqlalchemy'] = None; from frugal.service.commands.start import main; sys.exit(main())"
+    arguments = [*command.split(), "--database", f"sqlite:///{tmp_path / 'a.db'}"]
+    done = subprocess.run([sys.executable, "-c", script, *arguments], cwd=ROOT, capture_output=True, text=True)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert done.stderr.startswith("frugal: sqlalchemy is not installed.")
+    assert done.stderr.endswith("pip install '.[serve]'\n")
+
+
+@pytest.mark.parametrize("lacking", ["numpy", "numba"])
+def test_a_name_that_needs_more_than_the_client_says_what_to_install(lacking: str) -> None:
+    script = f"import sys; sys.modules['{lacking}'] = None; from frugal import BudgetForestClassifier"
+    done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True)
+    assert done.stderr.splitlines()[-1] == ("ImportError: frugal needs numpy and numba for this: in the checkout, pip install '.[learn]'")
+
+
 def test_modules_of_the_users_own_do_not_get_in_the_way(wheel: Path, tmp_path: Path) -> None:
     """A fresh environment, in a folder with a models.py and a service.py. The packages that frugal needs are lent from this one."""
     for name in ("models.py", "service.py", "migrations.py"):

@@ -48,7 +48,7 @@ class BudgetForestClassifier(GreedyLearner):
     name = "budget-forest"
     summary = "a random forest of greedy minimax trees, as many as fit the budget"
     budget: float | None = parameter(
-        Aside(),
+        Aside("a number of at least 0, or None"),
         "mean cost per case allowed on rows held out; None grows `max_trees` and holds nothing out",
         default=None,
         before="impurity",

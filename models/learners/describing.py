@@ -41,8 +41,8 @@ def allowed(kind: Kind) -> str:
             return "a list of pairs, or None"
         case Columns():
             return "names or positions of columns, or None"
-        case Aside():
-            return ""
+        case Aside(text):
+            return text
 
 
 def main() -> None:

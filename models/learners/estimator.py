@@ -23,13 +23,21 @@ class Learner:
     summary: ClassVar[str]
     paper: ClassVar[str]
     costs: Any = parameter(
-        Aside(), "prices: a sequence, a mapping by column name or a CostModel; 1 each by default", default=None, kw_only=True
+        Aside("a sequence of numbers, a mapping by column name, a CostModel, or None"),
+        "price of each feature; 1 each by default",
+        default=None,
+        kw_only=True,
     )
     categorical: Any = parameter(Columns(), "columns of numbers to be taken as categories", default=None, kw_only=True)
     n_jobs: int | None = parameter(
-        Aside(), "threads: None is 1, -1 all cores; the model is the same for any number", default=None, kw_only=True
+        Aside("a whole number other than 0, or None"),
+        "threads: None is 1, -1 all cores; the model is the same for any number",
+        default=None,
+        kw_only=True,
     )
-    random_state: Any = parameter(Aside(), "seed", default=None, kw_only=True)
+    random_state: Any = parameter(
+        Aside("a whole number of at least 0, a RandomState, a Generator, or None"), "seed", default=None, kw_only=True
+    )
     n_features_in_: int = learned()
     feature_names_in_: NDArray[Any] = learned()
     classes_: NDArray[Any] = learned()

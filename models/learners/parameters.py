@@ -95,7 +95,10 @@ class Columns:
 
 @dataclass(frozen=True)
 class Aside:
-    """What a request says elsewhere, or the machine decides: budget, costs, threads, seed. Checked where it is used."""
+    """What a request says elsewhere, or the machine decides: budget, costs, threads, seed. Checked where it is used; `allowed` tells what
+    it may be."""
+
+    allowed: str = ""
 
     def wrong(self, value: Any) -> str | None:
         return None

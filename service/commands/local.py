@@ -1,7 +1,10 @@
 """The commands that need no server: train a model from a table, look into it."""
 
 import argparse
+import os
+import stat
 import sys
+import tempfile
 import warnings
 from pathlib import Path
 from typing import Any
@@ -10,12 +13,12 @@ from frugal.models import Ensemble, dump, load
 from frugal.models.costs import CostModel
 from frugal.models.curves import Point, figure_for, plot
 from frugal.models.learners import LEARNERS
-from frugal.models.learners.parameters import Aside, Columns, parameters_of
+from frugal.models.learners.parameters import Aside, parameters_of
 from frugal.models.learners.progress import Progress, Tell
 from frugal.models.naming import meant
 from frugal.models.schema import NUMERIC
 from frugal.models.table import why_doubtful
-from frugal.service.commands.parameters import parse_value
+from frugal.service.commands.parameters import parse_settings
 from frugal.service.commands.reporting import drawn, report
 from frugal.service.tables import Choices, notice, read_file
 from frugal.service.tables import Columns as Table
@@ -62,9 +65,27 @@ def train(options: argparse.Namespace) -> str:
 
 
 def check_writable(path: str | None) -> None:
-    """Before hours of work, not after."""
-    if path is not None and not (folder := Path(path).absolute().parent).is_dir():
+    """Before hours of work, not after: it is no folder, and a file can be made where it will stand."""
+    if path is None:
+        return
+    if not (folder := Path(path).absolute().parent).is_dir():
         raise ValueError(f"{path} cannot be written: there is no folder {folder}")
+    if path.endswith(os.sep) or os.path.isdir(path):
+        raise ValueError(f"{path} cannot be written: it is a folder; name a file in it")
+    try:
+        if stat.S_ISREG(_mode(path)):
+            with tempfile.NamedTemporaryFile(dir=folder, prefix=".frugal-"):
+                pass
+    except OSError as error:
+        raise ValueError(f"{path} cannot be written: {error.strerror}") from None
+
+
+def _mode(path: str) -> int:
+    """What stands there, such as a pipe or a terminal; a file, where nothing does."""
+    try:
+        return os.stat(path).st_mode
+    except FileNotFoundError:
+        return stat.S_IFREG
 
 
 def _check_label(table: Table, options: argparse.Namespace) -> None:
@@ -85,15 +106,11 @@ def _params(options: argparse.Namespace) -> dict[str, Any]:
     known = {parameter.name: parameter.kind for parameter in parameters_of(LEARNERS[options.learner])}
     if options.budget is not None and "budget" not in known:
         raise ValueError(f"{options.learner} takes no budget: leave --budget out, or use budget-forest")
-    params = {}
-    for given in options.set or []:
-        name, equals, text = given.partition("=")
-        kind = known.get(name, Aside())
-        if not equals or isinstance(kind, Aside):  # those have options of their own
-            allowed = ", ".join(name for name, kind in known.items() if not isinstance(kind, Aside))
-            raise ValueError(f"--set {given}: expected NAME=VALUE, where {options.learner} knows {allowed}")
-        value = parse_value(text)
-        params[name] = [value] if isinstance(kind, Columns) and isinstance(value, str) else value
+    allowed = [name for name, kind in known.items() if not isinstance(kind, Aside)]
+    params = parse_settings(options.set or (), f"NAME=VALUE, where {options.learner} knows {', '.join(allowed)}")
+    for name in params:
+        if name not in allowed:
+            raise ValueError(f"--set {name}: no such parameter{meant(name, allowed)}; {options.learner} knows {', '.join(allowed)}")
     return params
 
 

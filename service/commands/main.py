@@ -2,13 +2,14 @@
 
 import argparse
 import importlib
+import io
 import os
 import signal
 import sys
 import warnings
 from collections.abc import Callable, Sequence
 from importlib.metadata import version
-from typing import NoReturn, TextIO
+from typing import Any, NoReturn, TextIO, TypeVar
 
 from frugal.models.kernels.compiling import before_compiling
 from frugal.models.learners import LEARNERS
@@ -24,13 +25,19 @@ DATABASE = "sqlite:///FILE or postgresql://USER:PASSWORD@HOST/NAME (default: FRU
 
 SERVER = "the server (default: FRUGAL_URL, or http://127.0.0.1:8000)"
 PRICES = "a price list: feature,cost[,group,cost_in_group,delayed,unit,question]; what is not named costs 1"
+NO_THREAD = "can't start new thread"  # what Python says where a stack for one is not to be had
+NO_MEMORY = "not enough memory: fewer rows or columns (--drop), --jobs 1, or a higher limit"
 PENALTIES = (
     """what a mistake costs: a number, or JSON by true label and label said: '{"ill": {"well": 500}, "well": {"ill": 50}}'; """
     "a mistake that is not named costs nothing"
 )
 
+N = TypeVar("N", int, float)
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # a letter that it cannot show, as stderr has it already
     try:
         try:
             return _run(arguments)
@@ -60,6 +67,11 @@ def _run(arguments: Sequence[str] | None) -> int:
     except (ValueError, TypeError, IndexError, OSError, Problem) as error:
         print(f"frugal: {_one_line(error)}", file=sys.stderr)
         return 2
+    except (MemoryError, RuntimeError) as error:
+        if isinstance(error, RuntimeError) and NO_THREAD not in str(error):
+            raise
+        print(f"frugal: {NO_MEMORY}", file=sys.stderr)
+        return 2
     except KeyboardInterrupt:
         return 130
     if result:
@@ -81,10 +93,17 @@ def _end_by_sigpipe() -> None:
 
 
 class Parser(argparse.ArgumentParser):
-    """Says what is wrong with a command without repeating a password or a key that stands in it."""
+    """Says what is wrong with a command in one line, without repeating a password or a key that stands in it."""
 
     def error(self, message: str) -> NoReturn:
-        super().error(without_secrets(message))
+        self.exit(2, f"frugal: {' '.join(without_secrets(message).split())}; see {self.prog} --help\n")
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
+        """What is not known is told here, where the command's name is, and not by `frugal` itself."""
+        found, rest = super().parse_known_args(args, namespace)
+        if rest:
+            self.error(f"unrecognized arguments: {' '.join(rest)}")
+        return found, rest
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -95,10 +114,10 @@ def _parser() -> argparse.ArgumentParser:
     _predict_options(commands.add_parser("predict", help="label, probabilities, cost and features bought for every row of a table, as CSV"))
     asking = commands.add_parser("ask", help="a session in the terminal, one question at a time")
     asking.add_argument(
-        "--model", required=True, metavar="FILE|NAME", help="a model file; with --url a server's model, as heart or heart@live"
+        "--model", required=True, metavar="FILE|NAME", help="a model file; or a server's (--url or FRUGAL_URL), as heart or heart@live"
     )
     asking.add_argument("--budget", type=float, help="the most to spend")
-    _server_options(asking, "hold the session on this server")
+    _server_options(asking, "hold the session on this server (default: FRUGAL_URL, if there is no such model file)")
     asking.set_defaults(run=_ask)
     showing = commands.add_parser("show", help="what is in a model file: its settings, prices and trees")
     showing.add_argument("model", metavar="FILE")
@@ -225,7 +244,7 @@ def _jobs_options(jobs: argparse.ArgumentParser) -> None:
     submitting.add_argument("--costs", metavar="costs.csv", help="prices that win over the data set's")
     submitting.add_argument("--penalties", type=_penalties, metavar="PENALTIES", help=PENALTIES)
     submitting.add_argument("--test-fraction", type=_fraction, metavar="F", help="rows kept to measure on (default 0.25)")
-    submitting.add_argument("--seed", type=int, help="default: 0")
+    submitting.add_argument("--seed", type=_seed, help="default: 0")
     submitting.add_argument("--publish", metavar="NAME", help="the model's name (default: the data set's)")
     submitting.add_argument("--alias", metavar="ALIAS", help="let this alias stand for the new version")
     submitting.add_argument("--watch", action="store_true", help="show how it goes, to its end")
@@ -261,7 +280,9 @@ def _remote(module: str, name: str) -> Callable[[argparse.Namespace], str]:
 
 
 def _ask(options: argparse.Namespace) -> str:
-    return _remote("asking", "ask")(options) if options.url else ask(options)
+    """With a server that --url names, or FRUGAL_URL where there is no such file."""
+    on_server = options.url or (os.environ.get("FRUGAL_URL") and not os.path.exists(options.model))
+    return _remote("asking", "ask")(options) if on_server else ask(options)
 
 
 def _serve(options: argparse.Namespace) -> str:
@@ -300,8 +321,8 @@ def _train_options(training: argparse.ArgumentParser) -> None:
     training.add_argument("--out", required=True, metavar="model.safetensors")
     training.add_argument("--plot", metavar="curve.png", help="draw error against cost, as .png or .svg")
     training.add_argument("--test-fraction", type=_fraction, default=0.25, metavar="F", help="rows kept to measure on (default 0.25)")
-    training.add_argument("--seed", type=int, default=0)
-    training.add_argument("--jobs", type=int, default=-1, help="threads (default: all cores)")
+    training.add_argument("--seed", type=_seed, default=0)
+    training.add_argument("--jobs", type=_threads, default=-1, help="threads (default: all cores)")
     training.set_defaults(run=train)
 
 
@@ -313,16 +334,28 @@ def _penalties(text: str) -> Penalties:
 
 
 def _amount(text: str) -> float:
-    value = float(text)
-    if not 0 <= value < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text} is not a number from 0")
-    return value
+    return _number(float, text, lambda value: 0 <= value < float("inf"), "a number from 0")
 
 
 def _fraction(text: str) -> float:
-    value = float(text)
-    if not 0 <= value < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not a number from 0 to below 1")
+    return _number(float, text, lambda value: 0 <= value < 1, "a number from 0 to below 1")
+
+
+def _seed(text: str) -> int:
+    return _number(int, text, lambda value: value >= 0, "a whole number from 0")
+
+
+def _threads(text: str) -> int:
+    return _number(int, text, lambda value: value != 0, "a number of threads: 1 or more, or -1 for all cores")
+
+
+def _number(kind: Callable[[str], N], text: str, allowed: Callable[[N], bool], what: str) -> N:
+    try:
+        value = kind(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text} is not {what}") from None
+    if not allowed(value):
+        raise argparse.ArgumentTypeError(f"{text} is not {what}")
     return value
 
 

@@ -2,6 +2,7 @@
 
 import argparse
 import csv
+import io
 import sys
 import warnings
 from collections.abc import Sequence
@@ -34,6 +35,8 @@ def predict(options: argparse.Namespace) -> str:
     ids = range(len(table)) if options.id is None else _ids(options, table, wanted)
     found = acquire(ensemble, read_table(_whole(table, ensemble), schema=ensemble.schema).codes, options.budget)
     if options.out is None:
+        if isinstance(sys.stdout, io.TextIOWrapper):
+            sys.stdout.reconfigure(encoding="utf-8")  # as in a file: what programs read does not depend on the terminal
         _write(sys.stdout, heads, ensemble, ids, found)
         return ""
     with open(options.out, "w", encoding="utf-8", newline="") as file:
@@ -54,7 +57,8 @@ def _read(options: argparse.Namespace, wanted: Sequence[Feature]) -> Columns:
     kinds = {feature.name: kind for feature in wanted if (kind := _kind(feature))}
     if options.id is not None:
         names, kinds = [*names, options.id], {options.id: CATEGORICAL} | kinds
-    return read_file(options.data, LIMITS, Choices(missing=options.missing or (), only=names or None, kinds=kinds))
+    copied = () if options.id is None else (options.id,)
+    return read_file(options.data, LIMITS, Choices(missing=options.missing or (), only=names or None, kinds=kinds, copied=copied))
 
 
 def _kind(feature: Feature) -> str | None:

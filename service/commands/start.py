@@ -8,12 +8,14 @@ OURS = "frugal"
 def main() -> int:
     try:
         from frugal.service.commands.main import main as run
+
+        return run()  # here too: commands import what only they need when they are called
     except ModuleNotFoundError as error:
-        if error.name is None or error.name.partition(".")[0] == OURS:
+        package = (error.name or OURS).partition(".")[0]
+        if package == OURS:
             raise
         print(
-            f"frugal: {error.name} is not installed. The command line needs more than the client: in the checkout, pip install '.[serve]'",
+            f"frugal: {package} is not installed. The command line needs more than the client: in the checkout, pip install '.[serve]'",
             file=sys.stderr,
         )
         return 2
-    return run()

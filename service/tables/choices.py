@@ -20,7 +20,7 @@ class Choices:
     """What is asked for. A name in `drop` and `numeric`, and a cell in `missing`, may also be a list with commas.
 
     `drop` and `numeric` must name columns that are there. For whoever knows what to expect, `only` names all columns that are wanted, which
-    must be there, and `kinds` says of some what they are.
+    must be there, and `kinds` says of some what they are; what stands in `copied` too is wanted whatever it is, not as a certain column.
     """
 
     drop: Sequence[str] = ()
@@ -28,6 +28,7 @@ class Choices:
     missing: Sequence[str] = ()
     only: Sequence[str] | None = None
     kinds: Mapping[str, str] = field(default_factory=dict)
+    copied: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ def planned(choices: Choices, names: Sequence[str]) -> Plan:
     if choices.only is None:
         taken = [name not in dropped for name in names]
     else:
-        _check_wanted(choices.only, names)
+        _check_wanted(choices.only, choices.copied, names)
         wanted = set(choices.only)
         taken = [name in wanted for name in names]
     if not any(taken):
@@ -98,12 +99,13 @@ def _columns(choice: str, given: Sequence[str], names: Sequence[str]) -> set[str
     return set(wanted)
 
 
-def _check_wanted(wanted: Sequence[str], names: Sequence[str]) -> None:
+def _check_wanted(wanted: Sequence[str], copied: Sequence[str], names: Sequence[str]) -> None:
     known = set(names)
     lacking = [name for name in wanted if name not in known]
     if lacking:
         spare = [name for name in names if name not in wanted]
-        told = ", ".join(f"{name!r}{meant(name, spare)}" for name in lacking[:12]) + (", ..." if len(lacking) > 12 else "")
+        near = [f"{name!r}{meant(name, names if name in copied else spare)}" for name in lacking[:12]]
+        told = ", ".join(near) + (", ..." if len(lacking) > 12 else "")
         raise Rejected(f"the table lacks the column {told}, which is needed: its columns are {quoted(names, 40)}")
 
 

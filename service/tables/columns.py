@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from frugal.models.costs import LONGEST_NAME
 from frugal.models.schema import CATEGORICAL, NUMERIC
-from frugal.models.table import CLASSES, Coded, why_continuous
+from frugal.models.table import CLASSES, Coded, why_continuous, why_no_class
 from frugal.service.tables.choices import is_number
 from frugal.service.tables.remarks import Remark
 
@@ -129,6 +129,8 @@ class Columns:
             words, index = list(column.categories), column.values
             if why := why_amounts(words, len(column)):
                 raise ValueError(f"{name!r} cannot be the label: its values {why}. {CLASSES}")
+            if why := why_no_class(len(words), len(column)):
+                raise ValueError(f"{name!r} {why}")
         else:
             numbers, index = np.unique(column.values, return_inverse=True)
             if why := why_continuous(len(numbers), len(column), bool((numbers == np.rint(numbers)).all())):

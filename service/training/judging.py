@@ -6,15 +6,14 @@ from dataclasses import replace
 from typing import Any
 
 from frugal.models.costs import LONGEST_NAME, is_word, price_gaps, shown
-from frugal.models.table import CLASSES, why_continuous, why_doubtful
+from frugal.models.table import CLASSES, MOST_CLASSES, why_continuous, why_doubtful
 from frugal.service.errors import InvalidRequest
 from frugal.service.registry.versions import check_name
 from frugal.service.tables.columns import why_amounts
 from frugal.service.training.learners import checked_params, find_learner
 from frugal.service.training.pricing import Costs, checked_costs, listed
-from frugal.service.training.spec import Spec
+from frugal.service.training.spec import Spec, why_no_mistake
 
-MOST_CLASSES = 256
 FEWEST = 2  # rows to learn from
 
 
@@ -99,7 +98,7 @@ def check_terms(params: Mapping[str, Any], classes: int) -> None:
 
 
 def check_penalties(asked: Spec, columns: Sequence[Mapping[str, Any]]) -> None:
-    """Labels that penalties name must be there, as far as the description of the label's column tells."""
+    """Labels that penalties name must be there, as far as the description of the label's column tells; and right answers cost nothing."""
     if not isinstance(asked.penalties, Mapping):
         return
     column = next(column for column in columns if column["name"] == asked.label)
@@ -107,6 +106,8 @@ def check_penalties(asked: Spec, columns: Sequence[Mapping[str, Any]]) -> None:
     strangers = {label for label in named if not is_value(label, column)}
     if strangers:
         raise InvalidRequest(f"penalties: {len(strangers):,} of the labels that they name are no values of {shown(asked.label)}.")
+    if why := why_no_mistake(asked.penalties):
+        raise InvalidRequest(f"penalties: {why}.")
 
 
 def is_value(label: str, column: Mapping[str, Any]) -> bool:

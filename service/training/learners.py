@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, Validatio
 from frugal.models.learners import LEARNERS
 from frugal.models.learners.estimator import Learner
 from frugal.models.learners.parameters import Aside, Choice, Columns, Grid, Kind, Number, Terms, Whole, parameters_of
+from frugal.models.naming import meant
 from frugal.service.errors import InvalidRequest
 
 Term = Annotated[tuple[Annotated[float, Field(ge=0)], list[Annotated[int, Field(ge=0, le=16)]]], Field(strict=False)]  # an array in JSON
@@ -102,7 +103,8 @@ def checked_params(name: str, given: dict[str, Any]) -> dict[str, Any]:
     unknown = [parameter for parameter in given if parameter not in params.model_fields]
     if unknown:
         allowed = list(params.model_fields)
-        raise InvalidRequest(f"params: {name} has no parameter of this name; it knows {', '.join(allowed)}.", allowed=allowed)
+        near = meant(unknown[0], allowed)
+        raise InvalidRequest(f"params: {name} has no parameter of this name{near}; it knows {', '.join(allowed)}.", allowed=allowed)
     try:
         return params.model_validate(given).model_dump(exclude_unset=True)
     except ValidationError as error:

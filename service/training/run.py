@@ -15,7 +15,7 @@ from frugal.models.naming import quoted
 from frugal.service.tables import Columns
 from frugal.service.training.measuring import measured
 from frugal.service.training.pricing import cost_model
-from frugal.service.training.spec import Penalties, Spec
+from frugal.service.training.spec import Penalties, Spec, why_no_mistake
 
 
 @dataclass(frozen=True)
@@ -36,6 +36,8 @@ def train(table: Columns, spec: Spec, tell: Tell = silent, n_jobs: int = -1) -> 
     X = table.only([name for name in table.columns if name != spec.label])
     learner = make_learner(spec, X.columns, n_jobs)
     test, kept = split(len(X), spec.test_fraction, spec.seed)
+    if len(labels) and (labels == labels[0]).all():
+        raise ValueError(f"{spec.label!r} is the same in every row: there is nothing to learn")
     if len(set(labels[kept].tolist())) < FEWEST:
         raise ValueError(f"the {len(kept):,} rows to learn from have one label only: use more rows, or a smaller test_fraction")
     check_penalties(spec.penalties, labels[kept])
@@ -83,3 +85,5 @@ def check_penalties(penalties: Penalties | None, labels: NDArray[np.str_]) -> No
         strangers = sorted({label for true, row in penalties.items() for label in (true, *row)} - set(known))
         if strangers:
             raise ValueError(f"penalties name {quoted(strangers)}: the labels are {', '.join(known[:40])}")
+        if why := why_no_mistake(penalties):
+            raise ValueError(f"penalties: {why}")

@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from frugal.models.costs import shown
+
 Penalties = float | Mapping[str, Mapping[str, float]]  # of every mistake; or by true label, then by the label that is said
 
 
@@ -29,3 +31,15 @@ class Spec:
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> "Spec":
         return cls(**stored)
+
+
+def why_no_mistake(penalties: Mapping[str, Mapping[str, float]]) -> str | None:
+    """What is said of a penalty for the right answer; a 0 there is none.
+
+    Examples
+    --------
+    >>> why_no_mistake({"ill": {"well": 500, "ill": 5}})
+    "'ill' said for 'ill' is no mistake: leave it out"
+    """
+    right = next((true for true, row in penalties.items() if row.get(true)), None)
+    return None if right is None else f"{shown(right)} said for {shown(right)} is no mistake: leave it out"

@@ -228,9 +228,9 @@ def test_names_and_depths_that_can_be_shown_are_kept():
 @pytest.mark.parametrize(
     ("archive", "message"),
     [
-        (b"", "0 bytes are too few for an archive"),
-        ((2**63).to_bytes(8, "little") + b"{}", "the header claims 9,223,372,036,854,775,808 bytes"),
-        ((10**9).to_bytes(8, "little") + b"{}", "the header claims 1,000,000,000 bytes: at most 2 are possible"),
+        (b"", "this is not one of frugal's archives, or it is cut off"),
+        ((2**63).to_bytes(8, "little") + b"{}", "this is not one of frugal's archives, or it is cut off"),
+        ((10**9).to_bytes(8, "little") + b"{}", "this is not one of frugal's archives, or it is cut off"),
         ((2).to_bytes(8, "little") + b"{}", "this is not one of frugal's archives"),
         (sealed(b"[NaN]" + SEAL, b""), "the header is not the JSON of an archive"),
         (sealed(b"[" * 100_000 + SEAL, b""), "the header is not the JSON of an archive"),

@@ -31,13 +31,29 @@ def test_very_many_different_numbers_are_refused(labels, why):
         read_labels(labels, len(labels))
 
 
+@pytest.mark.parametrize("learner", [BudgetForestClassifier, GreedyTreeClassifier])
+@pytest.mark.parametrize(
+    ("rows", "why"),
+    [
+        (300, "'y' has 300 different words in 300 rows: it names cases, it is no class"),
+        (3000, "'y' has 300 different words in 3,000 rows: a model tells 256 classes apart at most; group them"),
+    ],
+)
+def test_more_words_than_a_model_tells_apart_are_refused_before_anything_is_grown(monkeypatch, learner, rows, why):
+    monkeypatch.setattr("frugal.models.learners.greedy.Binning.of", lambda *_: pytest.fail("it grows"))
+    words = np.array([f"case {i % 300}" for i in range(rows)])
+    for labels in (words, words.astype(object)):
+        with pytest.raises(ValueError, match=why):
+            learner().fit(np.arange(rows)[:, None], labels)
+
+
 @pytest.mark.parametrize(
     "labels",
     [
         np.arange(256).repeat(10),
         np.arange(20),  # so few are classes in a table of any size
         np.arange(21).repeat(2),  # half of the rows
-        np.arange(300).astype(str),  # words are names
+        np.arange(256).astype(str),  # words are names
         np.array([1.0, 2.0] * 30),
         np.array([True, False] * 30),
         np.array([True, False] * 30, object),

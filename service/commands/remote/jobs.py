@@ -3,18 +3,20 @@
 import argparse
 import json
 import sys
-from typing import Any
 
 from frugal.service.client import Client, Json
-from frugal.service.commands.parameters import parse_value
+from frugal.service.commands.parameters import OPTIONS, parse_settings
 from frugal.service.commands.remote.connecting import connected, listed, said, table, warn_of, when
 from frugal.service.commands.remote.datasets import prices
 from frugal.service.commands.remote.watching import Watch
 from frugal.service.commands.reporting import report
 
+NAMES = "NAME=VALUE; frugal jobs learners shows the names"
+ELSEWHERE = {name: option for name, option in OPTIONS.items() if name != "n_jobs"}  # threads are the server's to choose
+
 
 def submit(options: argparse.Namespace) -> str:
-    params, costs = parameters(options.set or []), prices(options.costs)
+    params, costs = parse_settings(options.set or (), NAMES, ELSEWHERE), prices(options.costs)
     with connected(options) as client:
         job = client.submit(
             options.dataset,
@@ -66,17 +68,6 @@ def learners(options: argparse.Namespace) -> str:
     with connected(options) as client:
         found = client.learners()
     return json.dumps({"items": found}, indent=2) if options.json else "\n\n".join(_learner(learner) for learner in found)
-
-
-def parameters(given: list[str]) -> dict[str, Any]:
-    """NAME=VALUE as often as it was typed; the server knows which names there are."""
-    found = {}
-    for text in given:
-        name, equals, value = text.partition("=")
-        if not (name and equals):
-            raise ValueError(f"--set {text}: expected NAME=VALUE; frugal jobs learners shows the names")
-        found[name] = parse_value(value)
-    return found
 
 
 def watched(options: argparse.Namespace, client: Client, id: str) -> Json:

@@ -2,6 +2,7 @@
 
 import argparse
 
+from frugal.models.archive import check_file
 from frugal.service.client import Json
 from frugal.service.commands.remote.connecting import connected, listed, said, when
 
@@ -15,6 +16,7 @@ def listing(options: argparse.Namespace) -> str:
 
 
 def push(options: argparse.Namespace) -> str:
+    check_file(options.file)
     with connected(options) as client:
         made = client.publish(options.name, options.file, options.alias)
     named = f"; {made['name']}@{options.alias} is this version now" if options.alias else ""

@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from frugal.models import Ensemble, Feature, Leaf, Schema, Split, dump
+from frugal.service.commands import main
 
 
 @pytest.fixture
@@ -46,7 +47,7 @@ def test_wrong_input_gets_one_line_and_exit_code_2(model, tmp_path):
     noise.write_bytes(b"hello")
     for arguments, message in [
         (("show", tmp_path / "none"), "No such file or directory"),
-        (("show", noise), "5 bytes are too few for an archive"),
+        (("show", noise), f"{noise} is not a model file, or it is cut off"),
         (("show", model, "--tree", 7), "there is no tree 7: the ensemble has trees 0 to 0"),
     ]:
         code, out, err = frugal(*arguments)
@@ -56,10 +57,68 @@ def test_wrong_input_gets_one_line_and_exit_code_2(model, tmp_path):
         assert message in err
 
 
+@pytest.mark.parametrize("error", [MemoryError(), MemoryError("Unable to allocate 8 GiB"), RuntimeError("can't start new thread")])
+def test_too_little_memory_is_one_line(monkeypatch, capsys, error):
+    monkeypatch.setattr(main, "show", failing(error))
+    assert main.main(["show", "model"]) == 2
+    assert capsys.readouterr() == (
+        "",
+        "frugal: not enough memory: fewer rows or columns (--drop), --jobs 1, or a higher limit\n",
+    )
+
+
+def test_a_fault_of_the_program_is_not_taken_for_too_little_memory(monkeypatch):
+    monkeypatch.setattr(main, "show", failing(RuntimeError("a fault")))
+    with pytest.raises(RuntimeError, match="a fault"):
+        main.main(["show", "model"])
+
+
+def failing(error):
+    def run(options):
+        raise error
+
+    return run
+
+
+def test_output_that_cannot_show_a_letter_has_it_escaped_and_predictions_are_utf_8(tmp_path):
+    tree = Split("größe", [1, 1], threshold=1.5, children=[Leaf([1, 0]), Leaf([0, 1])])
+    dump(Ensemble.of([tree], Schema([Feature("größe")]), [2], classes=["ja", "łódź"], vote="counts"), tmp_path / "m")
+    (tmp_path / "t.csv").write_text("größe\n1\n2\n", encoding="utf-8")
+
+    def typed(*words):
+        command = [sys.executable, "-m", "frugal.service.commands.main", *map(str, words)]
+        return subprocess.run(command, capture_output=True, env=os.environ | {"PYTHONIOENCODING": "latin-1"}, check=True).stdout
+
+    shown = typed("show", tmp_path / "m").decode("latin-1")
+    assert "classes: ja, \\u0142\xf3d\\u017a" in shown
+    assert "größe" in shown
+    predicted = typed("predict", "--model", tmp_path / "m", "--data", tmp_path / "t.csv")
+    assert "1,łódź,0,1,2,größe" in predicted.decode()
+
+
 def test_no_command_shows_how_to_call_it():
     code, _, err = frugal()
-    assert code == 2
-    assert "usage: frugal" in err
+    assert (code, err) == (2, "frugal: the following arguments are required: COMMAND; see frugal --help\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("train --data a.csv", "the following arguments are required: --label, --out; see frugal train --help"),
+        ("train --data a --label y --out m --jbos 3", "unrecognized arguments: --jbos 3; see frugal train --help"),
+        ("train --jobs 0", "argument --jobs: 0 is not a number of threads: 1 or more, or -1 for all cores; see frugal train --help"),
+        ("train --seed -1", "argument --seed: -1 is not a whole number from 0; see frugal train --help"),
+        ("train --seed x", "argument --seed: x is not a whole number from 0; see frugal train --help"),
+        ("train --test-fraction half", "argument --test-fraction: half is not a number from 0 to below 1; see frugal train --help"),
+        ("jobs submit --seed -1", "argument --seed: -1 is not a whole number from 0; see frugal jobs submit --help"),
+        ("keys revoke a b", "unrecognized arguments: b; see frugal keys revoke --help"),
+    ],
+)
+def test_a_mistyped_command_gets_one_line_and_where_to_look(capsys, words, said):
+    with pytest.raises(SystemExit) as ended:
+        main.main(words.split())
+    assert ended.value.code == 2
+    assert capsys.readouterr() == ("", f"frugal: {said}\n")
 
 
 @pytest.mark.parametrize("unbuffered", ["", "1"])

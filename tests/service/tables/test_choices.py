@@ -148,6 +148,11 @@ def test_only_what_is_wanted_is_read_and_as_what_it_is_wanted():
         read(text, only=["age", "zipcode", "sex"])
 
 
+def test_a_column_to_copy_may_be_meant_that_is_wanted_anyway():
+    with pytest.raises(Rejected, match=r"lacks the column 'agee' \(did you mean 'age'\?\), which is needed"):
+        read("age,zip\n1,2\n", only=["age", "agee"], copied=["agee"])
+
+
 # Parquet
 
 

@@ -113,3 +113,9 @@ def test_rows_recount_what_is_missing_and_the_range():
         "name": "k", "kind": "numeric", "missing": 1, "distinct": None, "categories": None, "low": 1.25, "high": 1.25,
     }  # fmt: skip
     assert part["w"].missing == 1
+
+
+def test_words_that_name_cases_are_no_label():
+    table = table_of("id,x\n" + "".join(f"case {i},{i}\n" for i in range(300)))
+    with pytest.raises(ValueError, match=r"^'id' has 300 different words in 300 rows: it names cases, it is no class$"):
+        table.labels("id")

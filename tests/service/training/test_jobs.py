@@ -246,6 +246,7 @@ def test_an_idempotency_key_submits_one_job(database: Database) -> None:
         ({"publish": {"name": "A/B", "alias": None}}, "1 to 64"),
         ({"publish": {"name": "a", "alias": "💔"}}, "1 to 64"),
         ({"penalties": {"maybe": {"no": 1.0}}}, "1 of the labels that they name are no values of 'sick'"),
+        ({"penalties": {"no": {"no": 1.0}}}, "penalties: 'no' said for 'no' is no mistake: leave it out."),
     ],
 )
 def test_what_cannot_be_done_is_refused_at_once(database: Database, database_url: str, given: dict, said: str) -> None:

@@ -83,6 +83,11 @@ def test_penalties_for_labels_that_are_not_there_are_refused() -> None:
         train(table(), spec(penalties={"maybe": {"no": 1}}))
 
 
+def test_a_penalty_of_0_for_a_right_answer_may_be_written() -> None:
+    done = train(table(), spec(penalties={"yes": {"no": 5, "yes": 0}}))
+    assert done.ensemble.penalties.tolist() == [[0, 5], [0, 0]]
+
+
 def test_without_test_rows_nothing_is_claimed() -> None:
     assert "error" not in train(table(), spec(test_fraction=0)).ensemble.metrics
 
@@ -94,7 +99,13 @@ def test_warnings_of_the_learner_are_kept() -> None:
 
 
 def test_one_label_among_the_rows_to_learn_from_is_refused() -> None:
+    test, _ = split(30, spec().test_fraction, spec().seed)
     with pytest.raises(ValueError, match="one label only"):
+        train(table("a,answer\n" + "".join(f"1,{'yes' if row == test[0] else 'no'}\n" for row in range(30))), spec())
+
+
+def test_a_label_that_is_the_same_in_every_row_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"^'answer' is the same in every row: there is nothing to learn$"):
         train(table("a,answer\n" + "1,no\n" * 30), spec())
 
 

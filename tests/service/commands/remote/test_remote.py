@@ -153,7 +153,8 @@ def test_models_from_publishing_to_retiring(keyed, file, frugal, refused):
 def test_what_is_wrong_with_a_model_is_one_line(url, tmp_path, refused, monkeypatch):
     monkeypatch.setenv("FRUGAL_URL", url)
     (tmp_path / "noise").write_bytes(b"hello")
-    assert "5 bytes are too few for an archive" in refused("models", "push", "clinic", tmp_path / "noise")
+    no_model = f"frugal: {tmp_path / 'noise'} is not a model file, or it is cut off\n"
+    assert refused("models", "push", "clinic", tmp_path / "noise") == no_model
     assert "none: No such file or directory" in refused("models", "push", "clinic", tmp_path / "none")
     assert "There is no such model, alias or version: frugal models list shows what there is." in refused("models", "retire", "ward", 7)
     assert "There is no such model" in refused("ask", "--model", "ward", "--url", url)
@@ -219,6 +220,16 @@ def test_a_program_gets_the_session_and_nothing_else(url, file, capsys, monkeypa
 def test_a_file_that_is_not_there_may_be_a_model_on_a_server(refused):
     assert "none: No such file or directory (a model on a server? say where with --url)" in refused("ask", "--model", "none")
     assert "--key is for a server" in refused("ask", "--model", "none", "--key", new_key())
+
+
+def test_a_name_that_is_no_file_is_asked_of_the_server_in_the_environment(url, file, frugal, refused, monkeypatch):
+    monkeypatch.setenv("FRUGAL_URL", url)
+    replies(monkeypatch, "!")
+    assert "(stopped; " in frugal("ask", "--model", "clinic")
+    monkeypatch.setenv("FRUGAL_URL", "http://127.0.0.1:9")
+    assert "no server at http://127.0.0.1:9" in refused("ask", "--model", "clinic")
+    replies(monkeypatch, "!")
+    assert "(stopped; " in frugal("ask", "--model", file)
 
 
 def test_commands_without_a_server_load_no_server(file):

@@ -212,6 +212,11 @@ def test_learners_are_listed_with_their_defaults(frugal):
         (["--learner", "oracle"], "learner: there is none of this name; the learners are budget-forest"),
         (["--learner", "greedy-tree", "--budget", "3"], "budget: greedy-tree takes none; leave it out, or use budget-forest."),
         (["--set", "depth=3"], "params: budget-forest has no parameter of this name; it knows impurity, alpha"),
+        (["--set", "max_tree=3"], "no parameter of this name (did you mean 'max_trees'?); it knows impurity, alpha"),
+        (["--set", "alpha=1", "--set", "alpha=2"], "--set alpha=2: alpha is set twice; set it once"),
+        (["--set", "random_state=1"], "--set random_state=1: use --seed instead"),
+        (["--set", "n_jobs=1"], "params: budget-forest has no parameter of this name; it knows impurity, alpha"),
+        (["--set", "categorical=agee"], "params.categorical: the data set has no feature of this name"),
         (["--set", "alpha=-1"], "params.alpha: Input should be greater than or equal to 0"),
         (["--set", "alpha"], "--set alpha: expected NAME=VALUE; frugal jobs learners shows the names"),
         (["--set", "terms=[[1,"], "[[1, begins like JSON and is none"),
@@ -330,9 +335,8 @@ def test_the_bar_is_no_wider_than_the_terminal_and_its_clock_goes_on(monkeypatch
 def test_the_python_of_the_page_runs(heart, monkeypatch):
     monkeypatch.chdir(ROOT)
     with Client(heart) as client:
-        client.delete_dataset("heart")  # the page stores it with other prices
         names = run_blocks("training.md", heart)
-        for name in ("heart", "cheap"):
+        for name in ("patients", "cheap", "heart"):  # the last with prices of the page
             client.delete_dataset(name)
     assert names["job"]["status"] == "done"
     names["client"].close()
