@@ -17,6 +17,17 @@ def memory_limit() -> int:
     return min([limit for limit in own if limit != resource.RLIM_INFINITY] + list(group_limits()) + [machine])
 
 
+def lacks_memory(error: BaseException) -> bool:
+    """Whether this is what Python says when there is no more memory: for a thread that has no stack it uses other words.
+
+    Examples
+    --------
+    >>> lacks_memory(MemoryError()), lacks_memory(RuntimeError("can't start new thread")), lacks_memory(RuntimeError("no"))
+    (True, True, False)
+    """
+    return isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and "can't start new thread" in str(error))
+
+
 def group_limits(groups: Path = GROUPS, mounted: Path = MOUNTED) -> Iterator[int]:
     """The limits of this process's control groups and of those around them, for a group has no more than the one that it stands in.
 

@@ -1,6 +1,7 @@
 """One installed name: the wheel in an environment of its own, and what an import brings."""
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -17,7 +18,9 @@ HEAVY = {"numpy", "numba", "pyarrow", "sqlalchemy", "asyncpg", "psycopg", "fasta
 
 
 def run(command: list[str], cwd: Path) -> str:
-    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=True).stdout
+    """In an environment that leads to no checkout."""
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, check=True).stdout
 
 
 def loaded(line: str) -> set[str]:

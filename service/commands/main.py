@@ -13,6 +13,7 @@ from typing import Any, NoReturn, TextIO, TypeVar
 
 from frugal.models.kernels.compiling import before_compiling
 from frugal.models.learners import LEARNERS
+from frugal.models.memory import lacks_memory
 from frugal.service.address import without_secrets
 from frugal.service.commands.interview import ask
 from frugal.service.commands.local import show, train
@@ -25,7 +26,6 @@ DATABASE = "sqlite:///FILE or postgresql://USER:PASSWORD@HOST/NAME (default: FRU
 
 SERVER = "the server (default: FRUGAL_URL, or http://127.0.0.1:8000)"
 PRICES = "a price list: feature,cost[,group,cost_in_group,delayed,unit,question]; what is not named costs 1"
-NO_THREAD = "can't start new thread"  # what Python says where a stack for one is not to be had
 NO_MEMORY = "not enough memory: fewer rows or columns (--drop), --jobs 1, or a higher limit"
 PENALTIES = (
     """what a mistake costs: a number, or JSON by true label and label said: '{"ill": {"well": 500}, "well": {"ill": 50}}'; """
@@ -68,7 +68,7 @@ def _run(arguments: Sequence[str] | None) -> int:
         print(f"frugal: {_one_line(error)}", file=sys.stderr)
         return 2
     except (MemoryError, RuntimeError) as error:
-        if isinstance(error, RuntimeError) and NO_THREAD not in str(error):
+        if not lacks_memory(error):
             raise
         print(f"frugal: {NO_MEMORY}", file=sys.stderr)
         return 2

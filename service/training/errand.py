@@ -10,6 +10,7 @@ from typing import IO, Any
 
 from frugal.models import dump
 from frugal.models.learners.progress import Progress
+from frugal.models.memory import lacks_memory
 from frugal.models.warm import warm_up
 from frugal.service.registry.describing import describe
 from frugal.service.tables import unpack
@@ -46,12 +47,11 @@ def run(file: int, rows: int, voice: Voice) -> None:
     try:
         limit_memory(asked["memory"])
         _train(file, rows, asked, voice)
-    except MemoryError:
-        voice.say(frames.FAILED, {"detail": f"The training needs more than the {asked['memory']:,} bytes of memory that it may use."})
     except (ValueError, TypeError, OverflowError) as error:  # what learners raise about what they are given
         voice.say(frames.FAILED, {"detail": f"The learner refused: {error}"})
     except Exception as error:
-        voice.say(frames.FAILED, {"detail": f"The training failed: {type(error).__qualname__}."})
+        few = f"The training needs more than the {asked['memory']:,} bytes of memory that it may use."
+        voice.say(frames.FAILED, {"detail": few if lacks_memory(error) else f"The training failed: {type(error).__qualname__}."})
 
 
 def _train(file: int, rows: int, asked: dict[str, Any], voice: Voice) -> None:
