@@ -167,4 +167,4 @@ def from_json(text: bytes, what: str) -> Any:
     try:
         return json.loads(text.decode(), object_pairs_hook=once, parse_constant=refuse)
     except (ValueError, RecursionError) as error:
-        raise BadArchive(f"the {what} is not the JSON of an archive: {str(error)[:200]}") from None
+        raise BadArchive(f"the {what} is not the JSON of an archive: {str(error).partition('; use sys.')[0][:200]}") from None

@@ -22,10 +22,12 @@ def pytest_configure(config: pytest.Config) -> None:
         config.addinivalue_line("filterwarnings", "ignore:overflow encountered in scalar:RuntimeWarning")
 
 
-def pytest_sessionfinish(session: pytest.Session) -> None:
+@pytest.fixture(autouse=True)
+def _one_name() -> Iterator[None]:
     """A module under two names is loaded twice: what one half knows, the other does not."""
-    if bare := {"models", "service", "migrations"} & sys.modules.keys():
-        pytest.exit(f"imported without frugal before its name: {', '.join(sorted(bare))}", returncode=1)
+    yield
+    bare = {"models", "service", "migrations"} & sys.modules.keys()
+    assert not bare, f"imported without frugal before its name: {', '.join(sorted(bare))}"
 
 
 @pytest.fixture(scope="session")

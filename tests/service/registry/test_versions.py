@@ -8,6 +8,8 @@ import pytest
 
 from frugal.models import dump, load
 from frugal.service.config import Settings
+from frugal.service.errors import BadArchiveSent
+from frugal.service.registry.measures import check_metrics
 from frugal.service.registry.versions import read_ensemble
 from tests.databases import rows
 from tests.examples import clinic, wide
@@ -160,3 +162,19 @@ def test_classes_that_are_one_word_on_the_wire_are_refused(client: httpx.Client,
     ensemble = wide(1)
     clash = type(ensemble)(ensemble.flat, ensemble.schema, ensemble.costs, classes=classes, vote="counts")
     problem(client.post("/v1/admin/models?name=x", content=dump(clash)), 422, "bad-archive")
+
+
+@pytest.mark.parametrize(
+    "metrics",
+    [
+        {"rows": 10**400},
+        {"mean_cost": 10**400},
+        {"own": 10**400},
+        {f"m{i}": 1 for i in range(1001)},
+        {"own": {f"m{i}": 1 for i in range(1001)}},
+    ],
+    ids=["rows", "cost", "own", "names", "names inside"],
+)
+def test_metrics_have_bounds(metrics: dict) -> None:
+    with pytest.raises(BadArchiveSent, match="metrics do not have the documented shape"):
+        check_metrics(metrics)
