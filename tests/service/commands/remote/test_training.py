@@ -255,7 +255,15 @@ class Terminal:
     def __init__(self, heart: str, *arguments: object) -> None:
         self.near, side = pty.openpty()
         command = [sys.executable, "-m", "frugal.service.commands.main", *map(str, arguments), "--url", heart]
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=side, text=True, cwd=ROOT, start_new_session=True)
+        self.process = subprocess.Popen(
+            command,
+            stdout=subprocess.PIPE,
+            stderr=side,
+            text=True,
+            cwd=ROOT,
+            start_new_session=True,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # tests in the background of a shell ignore it
+        )
         os.close(side)
         self.shown = ""
 
