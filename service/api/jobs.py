@@ -18,7 +18,7 @@ from frugal.service.api.shapes import Cost, Costs, FeatureName, Money, Seed, Str
 from frugal.service.api.showing import reply
 from frugal.service.api.shown import Moment
 from frugal.service.errors import DatasetNotFound, Forbidden, InvalidRequest, JobNotFound, JobOver, KeyReused, TooManyWatchers
-from frugal.service.store import job_rows as stored
+from frugal.service.store import job_rows
 from frugal.service.store.tables import iso
 from frugal.service.store.threads import in_thread
 from frugal.service.training import jobs
@@ -165,7 +165,7 @@ async def list_jobs(
 ) -> Response:
     """All jobs, newest first."""
     before = parse_cursor(cursor)
-    rows = await in_thread(database.read, lambda db: stored.listed(db, before, limit + 1, status))
+    rows = await in_thread(database.read, lambda db: job_rows.listed(db, before, limit + 1, status))
     return reply({"items": [shown(row) for row in rows[:limit]], "next": str(rows[limit - 1].id) if len(rows) > limit else None})
 
 
@@ -197,7 +197,7 @@ async def watch_job(
     """Server-sent events from the first, or after `Last-Event-ID`: queued, running, progress, and at the end done, failed or cancelled."""
     row = await in_thread(jobs.read, database, _id(id))
     after = min(int(last_event_id or 0), row.events)
-    if row.status not in stored.ACTIVE and after == row.events:
+    if row.status not in job_rows.ACTIVE and after == row.events:
         return Response(status_code=204)  # all was told: a browser's EventSource then comes no more
     return EventStream(request.app.state.watching, row.id, row.events, after)
 

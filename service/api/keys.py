@@ -14,7 +14,7 @@ from frugal.service.api.shapes import Strict, example
 from frugal.service.api.showing import reply
 from frugal.service.api.shown import Moment
 from frugal.service.errors import Conflict, Forbidden, KeyNotFound
-from frugal.service.owners import issuing as owners_keys
+from frugal.service.owners import issuing
 from frugal.service.owners.issuing import Role
 from frugal.service.store import audit
 from frugal.service.store.tables import iso
@@ -82,7 +82,7 @@ class DeedsShown(Strict):
 @router.post("/keys", status_code=201, response_model=KeyMade, responses=documented(*BODY, Conflict))
 async def create_key(body: NewKey, caller: Caller, database: TheDatabase, keys: TheKeys) -> Response:
     """Make a key. The reply is the only place where it stands in the clear."""
-    made = await in_thread(owners_keys.create, database, caller.actor, body.owner, body.role, body.expires_at)
+    made = await in_thread(issuing.create, database, caller.actor, body.owner, body.role, body.expires_at)
     keys.forget()
     return reply(made, 201, {"Location": f"/v1/admin/keys/{made['id']}", "Cache-Control": "no-store"})
 
@@ -90,7 +90,7 @@ async def create_key(body: NewKey, caller: Caller, database: TheDatabase, keys: 
 @router.get("/keys", response_model=KeysShown)
 async def list_keys(caller: Caller, database: TheDatabase, limit: Limit = 20, cursor: Cursor = None) -> Response:
     """All keys in the order they were made, without what they are."""
-    found = await in_thread(owners_keys.listed, database, parse_cursor(cursor), limit + 1)
+    found = await in_thread(issuing.listed, database, parse_cursor(cursor), limit + 1)
     return reply({"items": found[:limit], "next": found[limit - 1]["id"] if len(found) > limit else None})
 
 
@@ -100,7 +100,7 @@ async def revoke_key(id: str, caller: Caller, database: TheDatabase, keys: TheKe
     found = parse_id(id)
     if found is None:
         raise KeyNotFound("There is no key with this id: GET /v1/admin/keys lists them.")
-    await in_thread(owners_keys.revoke, database, caller.actor, found)
+    await in_thread(issuing.revoke, database, caller.actor, found)
     keys.forget()
     return Response(status_code=204)
 

@@ -138,6 +138,7 @@ class Guarded(HttpToolsProtocol):
         how long the body is, and takes it from here."""
         framing = [b"%s: %s\r\n" % header for header in self.headers if header[0] in (b"content-length", b"transfer-encoding")]
         self.parser = httptools.HttpRequestParser(self)
+        self.parser.set_dangerous_leniencies(lenient_data_after_close=True)  # as uvicorn's own has it
         self._offered, self._repeating = False, True
         self.parser.feed_data(b"POST / HTTP/1.1\r\n" + b"".join(framing) + b"\r\n")
         self._repeating = False

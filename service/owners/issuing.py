@@ -11,8 +11,7 @@ from sqlalchemy import Connection
 from frugal.service.errors import Conflict, InvalidRequest, KeyNotFound, Unauthorized
 from frugal.service.keyform import digest, new_key
 from frugal.service.registry.versions import NAME
-from frugal.service.store import audit
-from frugal.service.store import key_rows as keys
+from frugal.service.store import audit, key_rows
 from frugal.service.store.audit import Actor
 from frugal.service.store.clock import clock
 from frugal.service.store.db import Database
@@ -46,9 +45,9 @@ def create(database: Database, actor: Actor, owner: str, role: Role, expires_at:
         _begin(db, actor)
         if expires_at is not None and expires_at <= clock(db):
             raise InvalidRequest("expires_at: expected a time to come")
-        if role != "admin" and actor.key_id is None and not keys.any_admin(db):
+        if role != "admin" and actor.key_id is None and not key_rows.any_admin(db):
             raise Conflict("The first key must be an admin key: with a client key alone nobody could make or revoke another.")
-        keys.insert_key(db, row)
+        key_rows.insert_key(db, row)
         audit.record(db, actor, "key.create", str(id), {"owner": owner, "role": role})
 
     database.write(insert)
@@ -60,10 +59,10 @@ def revoke(database: Database, actor: Actor, id: UUID) -> None:
 
     def end(db: Connection) -> None:
         _begin(db, actor)
-        for_ever = keys.any_admin(db, for_ever=True)
-        if not keys.revoke_key(db, id):
+        for_ever = key_rows.any_admin(db, for_ever=True)
+        if not key_rows.revoke_key(db, id):
             raise KeyNotFound("There is no key with this id: GET /v1/admin/keys lists them.")
-        if actor.key_id not in (None, SETTINGS) and not keys.any_admin(db, for_ever):
+        if actor.key_id not in (None, SETTINGS) and not key_rows.any_admin(db, for_ever):
             last = "the last admin key that does not expire" if for_ever else "the last admin key"
             raise Conflict(f"This is {last}: make another one first, or nobody could make or revoke any.")
         audit.record(db, actor, "key.revoke", str(id), {})
@@ -73,14 +72,14 @@ def revoke(database: Database, actor: Actor, id: UUID) -> None:
 
 def _begin(db: Connection, actor: Actor) -> None:
     """Lock what the rules about keys read. Whoever came in without a key, while there was none, has no say once there is one."""
-    keys.lock(db)
-    if actor.visitor and keys.any_key(db):
+    key_rows.lock(db)
+    if actor.visitor and key_rows.any_key(db):
         raise Unauthorized("Somebody made the first key a moment ago. Send yours: Authorization: Bearer frgl_...")
 
 
 def listed(database: Database, after: UUID | None, limit: int) -> list[dict[str, Any]]:
     """Keys in the order they were made, without what they are."""
-    return [shown(row._mapping) for row in database.read(lambda db: keys.listed(db, after, limit))]
+    return [shown(row._mapping) for row in database.read(lambda db: key_rows.listed(db, after, limit))]
 
 
 def shown(row: Any) -> dict[str, Any]:

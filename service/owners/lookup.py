@@ -6,7 +6,7 @@ from functools import partial
 
 from frugal.service.keyform import digest, well_formed
 from frugal.service.owners.issuing import SETTINGS, Key
-from frugal.service.store import key_rows as keys
+from frugal.service.store import key_rows
 from frugal.service.store.clock import clock
 from frugal.service.store.db import Database
 from frugal.service.store.threads import KEYS, PATIENCE, within
@@ -46,7 +46,7 @@ class Keys:
             return True
         until, found = self._any
         if not found and time.monotonic() >= until:
-            found = await within(PATIENCE, KEYS, partial(self.database.read, keys.any_key))
+            found = await within(PATIENCE, KEYS, partial(self.database.read, key_rows.any_key))
             self._any = (time.monotonic() + REMEMBERED, found)
         return found
 
@@ -57,6 +57,6 @@ class Keys:
 
     def _read(self, hashed: str) -> tuple[Key | None, float]:
         """The key, and how many seconds that can be remembered: no longer than it lasts, by the database's clock."""
-        row, at = self.database.read(lambda db: (keys.by_hash(db, hashed), clock(db)))
+        row, at = self.database.read(lambda db: (key_rows.by_hash(db, hashed), clock(db)))
         left = REMEMBERED if row is None or row.expires_at is None else (row.expires_at - at).total_seconds()
         return (None, REMEMBERED) if row is None or left <= 0 else (Key(row.id, row.owner, row.role), min(left, REMEMBERED))

@@ -10,8 +10,7 @@ from frugal.models import Ensemble, load
 from frugal.models.tensors import BadArchive
 from frugal.service.errors import BadArchiveSent, InvalidRequest, ModelNotFound, VersionDamaged
 from frugal.service.registry.describing import describe
-from frugal.service.store import archives, audit
-from frugal.service.store import version_rows as versions
+from frugal.service.store import archives, audit, version_rows
 from frugal.service.store.audit import Actor
 from frugal.service.store.db import Database
 from frugal.service.store.tables import iso
@@ -36,9 +35,9 @@ def publish(database: Database, name: str, data: bytes, actor: Actor, alias: str
 
 def insert(db: Connection, name: str, archive_id: UUID, about: dict[str, Any], actor: Actor, alias: str | None) -> int:
     """The next version of a name, within the caller's transaction; its bytes are staged already."""
-    number = versions.insert_version(db, name, archive_id, about)
+    number = version_rows.insert_version(db, name, archive_id, about)
     if alias is not None:
-        versions.set_alias(db, name, alias, number)
+        version_rows.set_alias(db, name, alias, number)
     audit.record(db, actor, "version.publish", f"{name}:{number}", {"alias": alias} if alias else {})
     return number
 
@@ -48,9 +47,9 @@ def set_alias(database: Database, name: str, alias: str, number: int, actor: Act
     check_name(alias)
 
     def move(db: Connection) -> None:
-        if versions.archive_of(db, name, number) is None:
+        if version_rows.archive_of(db, name, number) is None:
             raise unknown()
-        versions.set_alias(db, name, alias, number)
+        version_rows.set_alias(db, name, alias, number)
         audit.record(db, actor, "alias.set", f"{name}@{alias}", {"version": number})
 
     database.write(move)
@@ -61,7 +60,7 @@ def drop_alias(database: Database, name: str, alias: str, actor: Actor) -> None:
     find_name(alias)
 
     def drop(db: Connection) -> None:
-        if not versions.drop_alias(db, name, alias):
+        if not version_rows.drop_alias(db, name, alias):
             raise unknown()
         audit.record(db, actor, "alias.drop", f"{name}@{alias}", {})
 
@@ -73,7 +72,7 @@ def retire(database: Database, name: str, number: int, actor: Actor) -> dict[str
     find_name(name)
 
     def end(db: Connection) -> None:
-        if not versions.retire(db, name, number):
+        if not version_rows.retire(db, name, number):
             raise unknown()
         audit.record(db, actor, "version.retire", f"{name}:{number}", {})
 
@@ -91,8 +90,8 @@ def resolve(database: Database, reference: str) -> tuple[str, int]:
     def find(db: Connection) -> int | None:
         if match["number"]:
             number = int(match["number"])
-            return number if versions.archive_of(db, name, number) else None
-        return versions.aliased(db, name, alias) if alias else versions.newest(db, name)
+            return number if version_rows.archive_of(db, name, number) else None
+        return version_rows.aliased(db, name, alias) if alias else version_rows.newest(db, name)
 
     found = database.read(find)
     if found is None:
@@ -104,7 +103,7 @@ def read_ensemble(database: Database, name: str, number: int) -> Ensemble:
     """A version's ensemble, its bytes checked against their SHA-256."""
 
     def fetch(db: Connection) -> bytes:
-        archive_id = versions.archive_of(db, name, number)
+        archive_id = version_rows.archive_of(db, name, number)
         if archive_id is None:
             raise unknown()
         return archives.fetch(db, archive_id)
@@ -122,7 +121,7 @@ def version(database: Database, name: str, number: int) -> dict[str, Any]:
     find_name(name)
 
     def find(db: Connection) -> Any:
-        return versions.one(db, name, number), versions.aliases_of(db, [name])[name]
+        return version_rows.one(db, name, number), version_rows.aliases_of(db, [name])[name]
 
     row, aliases = database.read(find)
     if row is None:
@@ -143,8 +142,8 @@ def models_after(database: Database, limit: int | None, named: list[str] | None 
     """Names in order, each with its versions and aliases."""
 
     def find(db: Connection) -> Any:
-        chosen = named if named is not None else versions.names(db, after, limit or 1)
-        return chosen, versions.versions_of(db, chosen), versions.aliases_of(db, chosen)
+        chosen = named if named is not None else version_rows.names(db, after, limit or 1)
+        return chosen, version_rows.versions_of(db, chosen), version_rows.aliases_of(db, chosen)
 
     chosen, rows, aliases = database.read(find)
     grouped: dict[str, list[Any]] = {name: [] for name in chosen}

@@ -20,8 +20,7 @@ from frugal.service.sessions import counting
 from frugal.service.sessions.ledger import IdempotencyKey, Ledger
 from frugal.service.sessions.room import Room
 from frugal.service.sessions.state import Given, Session, accept, decided, ended, known_answers, standing_of
-from frugal.service.store import audit
-from frugal.service.store import session_rows as stored
+from frugal.service.store import audit, session_rows
 from frugal.service.store.audit import Actor
 from frugal.service.store.db import Database
 from frugal.service.store.ids import new_id
@@ -164,7 +163,7 @@ class Steps:
         """Delete a session of the actor's own with all its answers."""
 
         def drop(db: Connection) -> None:
-            if not stored.drop(db, id, actor.owner):
+            if not session_rows.drop(db, id, actor.owner):
                 raise SessionNotFound()
             audit.record(db, actor, "session.delete", str(id), {})
 
@@ -173,16 +172,16 @@ class Steps:
     async def sweep(self) -> None:
         """Finalise sessions whose time is up and forget what is past its time."""
         await self._expire_all()
-        await in_thread(self.database.write, stored.drop_old_keys)
+        await in_thread(self.database.write, session_rows.drop_old_keys)
         if self.retention:
-            while await in_thread(self.database.write, lambda db: stored.drop_past(db, self.retention, AT_ONCE)) == AT_ONCE:
+            while await in_thread(self.database.write, lambda db: session_rows.drop_past(db, self.retention, AT_ONCE)) == AT_ONCE:
                 pass
 
     async def _expire_all(self) -> None:
         """Every session whose time is up, once. Those that cannot be ended are left behind: they must not keep the others."""
         last: Any = None
         damaged: set[tuple[str, int]] = set()
-        while due := await in_thread(self.database.read, partial(stored.due, limit=AT_ONCE, after=last, without=damaged)):
+        while due := await in_thread(self.database.read, partial(session_rows.due, limit=AT_ONCE, after=last, without=damaged)):
             for last in due:
                 if (last.name, last.number) not in damaged and not await self._expire(last):
                     damaged.add((last.name, last.number))

@@ -81,7 +81,7 @@ class PostgresDatabase:
             connection.execute(insert(archives).values(id=new_id(), sha256="", size=0, created_at=func.now()))
 
     def close(self) -> None:
-        self.engine.dispose()
+        _close(self.engine)
 
 
 class SqliteDatabase:
@@ -126,7 +126,7 @@ class SqliteDatabase:
     def close(self) -> None:
         self.writer.close()
         self._writing_engine.dispose()
-        self.engine.dispose()
+        _close(self.engine)
         self._release()
 
     def _release(self) -> None:
@@ -207,6 +207,12 @@ def _add_password(address: Address, named: dict[str, Any]) -> None:
 def _run(engine: Engine, work: Callable[[Connection], T]) -> T:
     with _Translated(), engine.begin() as connection:
         return work(connection)
+
+
+def _close(engine: Engine) -> None:
+    """Close its connections: those that are free now, those with which a thread still works when it gives them back."""
+    event.listen(engine, "checkin", lambda connection, entry: entry.close())
+    engine.dispose()
 
 
 class _Translated:

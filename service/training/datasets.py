@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 from sqlalchemy import Connection
 
 from frugal.service.errors import DatasetExists, DatasetInUse, DatasetNotFound
-from frugal.service.store import archives, audit
-from frugal.service.store import dataset_rows as datasets
+from frugal.service.store import archives, audit, dataset_rows
 from frugal.service.store.audit import Actor
 from frugal.service.store.db import Database
 from frugal.service.store.ids import new_id
@@ -45,11 +44,11 @@ def store(database: Database, actor: Actor, name: str, table: Columns, sent: int
 
     def insert(db: Connection) -> tuple[Any, bool]:
         """The data set that has the name now, and whether it is this one."""
-        while not datasets.insert_dataset(db, row):
-            if twin := datasets.by_name(db, name):  # else it was deleted meanwhile
+        while not dataset_rows.insert_dataset(db, row):
+            if twin := dataset_rows.by_name(db, name):  # else it was deleted meanwhile
                 return twin, False
         audit.record(db, actor, "dataset.store", name, {"rows": len(table), "columns": len(table.columns)})
-        return datasets.by_name(db, name), True
+        return dataset_rows.by_name(db, name), True
 
     found, new = database.write(insert)
     if new:
@@ -72,38 +71,38 @@ def _taken_back(db: Connection, archive_id: UUID) -> str:
 
 def describe(database: Database, name: str) -> dict[str, Any]:
     """All that is told of a data set: per column its kind, range or categories, how many are missing, and its cost."""
-    row = database.read(lambda db: datasets.by_name(db, name))
+    row = database.read(lambda db: dataset_rows.by_name(db, name))
     if row is None:
         raise DatasetNotFound()
     return shown(row)
 
 
 def listed(database: Database, after: str, limit: int) -> list[dict[str, Any]]:
-    return [brief(row) for row in database.read(lambda db: datasets.listed(db, after, limit))]
+    return [brief(row) for row in database.read(lambda db: dataset_rows.listed(db, after, limit))]
 
 
 def set_costs(database: Database, actor: Actor, name: str, costs: Costs) -> dict[str, Any]:
     """Other prices for the jobs that come; those that are submitted keep theirs."""
 
     def change(db: Connection) -> dict[str, Any]:
-        row = datasets.locked(db, name)
+        row = dataset_rows.locked(db, name)
         if row is None:
             raise DatasetNotFound()
-        datasets.set_costs(db, row.id, checked_costs(costs, [column["name"] for column in row.columns]))
+        dataset_rows.set_costs(db, row.id, checked_costs(costs, [column["name"] for column in row.columns]))
         audit.record(db, actor, "dataset.price", name, {"features": len(costs)})
-        return shown(datasets.by_name(db, name))
+        return shown(dataset_rows.by_name(db, name))
 
     return database.write(change)
 
 
 def delete(database: Database, actor: Actor, name: str) -> None:
     def drop(db: Connection) -> None:
-        row = datasets.locked(db, name)
+        row = dataset_rows.locked(db, name)
         if row is None:
             raise DatasetNotFound()
-        if datasets.in_use(db, row.id):
+        if dataset_rows.in_use(db, row.id):
             raise DatasetInUse("A job that is queued or running needs this data set: wait for it, or cancel it first.")
-        datasets.drop(db, row)
+        dataset_rows.drop(db, row)
         audit.record(db, actor, "dataset.delete", name, {})
 
     database.write(drop)

@@ -21,9 +21,7 @@ from sqlalchemy import Connection
 
 from frugal.service.errors import Busy, DatasetNotFound, JobNotFound, JobOver, KeyReused
 from frugal.service.registry import versions as registry
-from frugal.service.store import archives, audit
-from frugal.service.store import dataset_rows as datasets
-from frugal.service.store import job_rows as jobs
+from frugal.service.store import archives, audit, dataset_rows, job_rows
 from frugal.service.store.audit import Actor
 from frugal.service.store.clock import clock
 from frugal.service.store.db import Database
@@ -70,20 +68,20 @@ class _KeyTaken(Exception):  # noqa: N818 - it is news, not an error
 
 
 def _submitted(db: Connection, actor: Actor, keyed: Keyed) -> Any:
-    found = jobs.keyed(db, actor.owner, keyed[0])
+    found = job_rows.keyed(db, actor.owner, keyed[0])
     if found is None:
         return None
     if found.body_sha256 != keyed[1]:
         raise KeyReused("This Idempotency-Key was used with another body within the last 24 hours: take a new key for a new request.")
-    return jobs.one(db, found.job_id)
+    return job_rows.one(db, found.job_id)
 
 
 def _insert(db: Connection, actor: Actor, asked: Spec, keyed: Keyed | None) -> Any:
-    dataset = datasets.kept(db, asked.dataset) if registry.is_name(asked.dataset) else None
+    dataset = dataset_rows.kept(db, asked.dataset) if registry.is_name(asked.dataset) else None
     if dataset is None:
         raise DatasetNotFound()
     spec, id, at = judged(asked, dataset.columns, dataset.rows, dataset.costs), new_id(), now()
-    jobs.insert_job(
+    job_rows.insert_job(
         db,
         {
             "id": id,
@@ -98,15 +96,15 @@ def _insert(db: Connection, actor: Actor, asked: Spec, keyed: Keyed | None) -> A
             "updated_at": at,
         },
     )
-    if keyed is not None and not jobs.insert_key(db, actor.owner, *keyed, id):
+    if keyed is not None and not job_rows.insert_key(db, actor.owner, *keyed, id):
         raise _KeyTaken()
-    jobs.add_event(db, id, "queued", {})
+    job_rows.add_event(db, id, "queued", {})
     audit.record(db, actor, "job.submit", str(id), {"dataset": spec.dataset, "learner": spec.learner})
-    return jobs.one(db, id)
+    return job_rows.one(db, id)
 
 
 def read(database: Database, id: UUID) -> Any:
-    row = database.read(lambda db: jobs.one(db, id))
+    row = database.read(lambda db: job_rows.one(db, id))
     if row is None:
         raise JobNotFound()
     return row
@@ -117,7 +115,7 @@ def claim(database: Database, lease: float) -> Claim | None:
 
     def take(db: Connection) -> Claim | bool:
         at = clock(db)
-        row = jobs.next_claimable(db, at)
+        row = job_rows.next_claimable(db, at)
         if row is None:
             return False
         _condemn(db, row.lease_token)
@@ -126,9 +124,9 @@ def claim(database: Database, lease: float) -> Claim | None:
             return True
         token = new_id()
         started = {"status": "running", "attempts": row.attempts + 1, "started_at": row.started_at or at, "progress": {}}
-        jobs.change(db, row.id, started | {"lease_token": token, "lease_until": at + timedelta(seconds=lease)})
-        jobs.add_event(db, row.id, "running", {"attempt": row.attempts + 1})
-        return Claim(jobs.one(db, row.id), token)
+        job_rows.change(db, row.id, started | {"lease_token": token, "lease_until": at + timedelta(seconds=lease)})
+        job_rows.add_event(db, row.id, "running", {"attempt": row.attempts + 1})
+        return Claim(job_rows.one(db, row.id), token)
 
     while found := database.write(take):
         archives.drop_condemned(database)
@@ -142,16 +140,16 @@ def renew(database: Database, claim: Claim, lease: float, progress: Mapping[str,
 
     def hold(db: Connection) -> None:
         until = clock(db) + timedelta(seconds=lease)
-        _mine(jobs.change(db, claim.job.id, {"lease_until": until, "progress": dict(progress)}, claim.token))
+        _mine(job_rows.change(db, claim.job.id, {"lease_until": until, "progress": dict(progress)}, claim.token))
         if news:
-            jobs.add_event(db, claim.job.id, "progress", progress)
+            job_rows.add_event(db, claim.job.id, "progress", progress)
 
     database.write(hold)
 
 
 def staging(database: Database, claim: Claim) -> archives.Staging:
     """Where the model's bytes go, for as long as the job is this worker's: LeaseLost after that."""
-    return archives.Staging(database, claim.token, lambda db: _mine(jobs.change(db, claim.job.id, {}, claim.token)))
+    return archives.Staging(database, claim.token, lambda db: _mine(job_rows.change(db, claim.job.id, {}, claim.token)))
 
 
 def finish(database: Database, claim: Claim, archive_id: UUID, about: dict[str, Any], warnings: list[str]) -> str:
@@ -160,7 +158,7 @@ def finish(database: Database, claim: Claim, archive_id: UUID, about: dict[str, 
     name, alias = str(spec.publish["name"]), spec.publish["alias"]
 
     def publish(db: Connection) -> str:
-        _mine(jobs.change(db, claim.job.id, {}, claim.token))
+        _mine(job_rows.change(db, claim.job.id, {}, claim.token))
         number = registry.insert(db, name, archive_id, about, actor, alias)
         result = {
             "model": {"name": name, "version": number},
@@ -170,8 +168,8 @@ def finish(database: Database, claim: Claim, archive_id: UUID, about: dict[str, 
         }
         progress = {"phase": "done", "fraction": 1.0, "trees": about["trees"], "mean_cost": about["metrics"].get("mean_cost")}
         done = {"status": "done", "result": result, "progress": progress, "finished_at": now()}
-        _mine(jobs.change(db, claim.job.id, OVER | done, claim.token))
-        jobs.add_event(db, claim.job.id, "done", {**progress, "model": result["model"]})
+        _mine(job_rows.change(db, claim.job.id, OVER | done, claim.token))
+        job_rows.add_event(db, claim.job.id, "done", {**progress, "model": result["model"]})
         return f"{name}:{number}"
 
     return database.write(publish)
@@ -209,7 +207,7 @@ def _give_up_token(database: Database, claim: Claim, change: Callable[[Connectio
 
 def release_all(database: Database) -> None:
     """Let the leases of a process that is gone run out at once, and its uploads go: an SQLite file has one process, and this is it."""
-    database.write(jobs.lapse_all)
+    database.write(job_rows.lapse_all)
     database.write(archives.condemn_unused)
     archives.drop_condemned(database)
 
@@ -218,16 +216,16 @@ def cancel(database: Database, actor: Actor, id: UUID) -> Any:
     """End a job that waits or runs; cancelling twice is the same as once."""
 
     def end(db: Connection) -> Any:
-        before = jobs.locked(db, id)
+        before = job_rows.locked(db, id)
         if before is None:
             raise JobNotFound()
-        if jobs.change(db, id, OVER | {"status": "cancelled", "finished_at": now()}):
+        if job_rows.change(db, id, OVER | {"status": "cancelled", "finished_at": now()}):
             _condemn(db, before.lease_token)
-            jobs.add_event(db, id, "cancelled", {})
+            job_rows.add_event(db, id, "cancelled", {})
             audit.record(db, actor, "job.cancel", str(id), {})
         elif before.status != "cancelled":
             raise JobOver(f"The job is {before.status}: there is nothing left to cancel.", job_status=before.status)
-        return jobs.one(db, id)
+        return job_rows.one(db, id)
 
     row = database.write(end)
     archives.drop_condemned(database)
@@ -235,16 +233,16 @@ def cancel(database: Database, actor: Actor, id: UUID) -> Any:
 
 
 def _failed(db: Connection, id: UUID, detail: str, token: UUID | None = None) -> bool:
-    changed = jobs.change(db, id, OVER | {"status": "failed", "failure": detail, "finished_at": now()}, token)
+    changed = job_rows.change(db, id, OVER | {"status": "failed", "failure": detail, "finished_at": now()}, token)
     if changed:
-        jobs.add_event(db, id, "failed", {"detail": detail})
+        job_rows.add_event(db, id, "failed", {"detail": detail})
     return changed
 
 
 def _queued(db: Connection, claim: Claim, values: Mapping[str, Any], why: str) -> bool:
-    changed = jobs.change(db, claim.job.id, values, claim.token)
+    changed = job_rows.change(db, claim.job.id, values, claim.token)
     if changed:
-        jobs.add_event(db, claim.job.id, "queued", {"why": why})
+        job_rows.add_event(db, claim.job.id, "queued", {"why": why})
     return changed
 
 

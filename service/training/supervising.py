@@ -13,8 +13,7 @@ from typing import Any
 
 from frugal.service.config import Settings
 from frugal.service.errors import Problem
-from frugal.service.store import archives
-from frugal.service.store import dataset_rows as datasets
+from frugal.service.store import archives, dataset_rows
 from frugal.service.store.db import Database
 from frugal.service.training import frames, jobs
 from frugal.service.training.jobs import Claim, LeaseLost
@@ -84,7 +83,7 @@ class Supervisor:
             self._spare.end()
             self._spare = None
             self.stop.wait(RETRY)
-        if self._spare is None and self.database.read(datasets.any_dataset):
+        if self._spare is None and self.database.read(dataset_rows.any_dataset):
             self._spare = Child()
 
     def _take_spare(self) -> Child:
@@ -126,7 +125,7 @@ class Training:
 
     def _rows(self, db: Any) -> Iterator[bytes]:
         """The data set's bytes, for as long as they are wanted."""
-        for chunk in archives.fetch_chunks(db, datasets.by_name(db, self.claim.spec.dataset).archive_id):
+        for chunk in archives.fetch_chunks(db, dataset_rows.by_name(db, self.claim.spec.dataset).archive_id):
             self._check()
             yield chunk
 

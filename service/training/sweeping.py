@@ -5,8 +5,7 @@ from collections.abc import Callable
 from datetime import timedelta
 
 from frugal.service.config import Settings
-from frugal.service.store import archives
-from frugal.service.store import job_rows as jobs
+from frugal.service.store import archives, job_rows
 from frugal.service.store.db import Database
 from frugal.service.store.threads import in_thread
 
@@ -19,7 +18,7 @@ def sweep(database: Database, settings: Settings) -> bool:
     more = archives.drop_condemned(database)
     if settings.job_retention:
         kept = timedelta(seconds=settings.job_retention)
-        more |= bool(database.write(lambda db: jobs.drop_past(db, kept, AT_ONCE)))
+        more |= bool(database.write(lambda db: job_rows.drop_past(db, kept, AT_ONCE)))
     return more
 
 

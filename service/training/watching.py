@@ -15,7 +15,7 @@ from uuid import UUID
 from pydantic_core import to_json
 
 from frugal.service.errors import Problem, TooManyWatchers
-from frugal.service.store import job_rows as jobs
+from frugal.service.store import job_rows
 from frugal.service.store.db import Database
 from frugal.service.store.tables import iso
 from frugal.service.store.threads import in_thread
@@ -124,7 +124,7 @@ class Watching:
         return []
 
     async def _read(self, id: UUID, after: int) -> list[bytes]:
-        rows = await in_thread(self.database.read, lambda db: jobs.events_after(db, id, after, PAGE))
+        rows = await in_thread(self.database.read, lambda db: job_rows.events_after(db, id, after, PAGE))
         return [shown(row) for row in rows]
 
     async def _look_on(self) -> None:
@@ -147,7 +147,7 @@ class Watching:
         ids = [id for id, job in self._jobs.items() if not job.over]
         if not ids:
             return
-        found = await in_thread(self.database.read, lambda db: jobs.standings(db, ids))
+        found = await in_thread(self.database.read, lambda db: job_rows.standings(db, ids))
         for id in ids:
             over, events = found.get(id, (True, 0))  # one that is gone was over long ago
             await self._update(id, over, events)

@@ -110,17 +110,17 @@ class DatabaseKeys:
     """Keys in a database that no server has to itself: how the first admin key is made."""
 
     def __init__(self, database: Any) -> None:
-        from frugal.service.owners import issuing as keys
+        from frugal.service.owners import issuing
         from frugal.service.store.audit import Actor
 
-        self.database, self.actor, self.owners_keys = database, Actor("local"), keys
+        self.database, self.actor, self.issuing = database, Actor("local"), issuing
 
     def create_key(self, owner: str, role: Literal["client", "admin"], expires_at: datetime | None) -> Json:
-        return self.owners_keys.create(self.database, self.actor, owner, role, expires_at)
+        return self.issuing.create(self.database, self.actor, owner, role, expires_at)
 
     def keys(self) -> Iterator[Json]:
         after = None
-        while page := self.owners_keys.listed(self.database, after, PAGE):
+        while page := self.issuing.listed(self.database, after, PAGE):
             yield from page
             after = UUID(page[-1]["id"])
 
@@ -129,4 +129,4 @@ class DatabaseKeys:
             found = UUID(id)
         except ValueError:
             raise errors.KeyNotFound("There is no key with this id: GET /v1/admin/keys lists them.") from None
-        self.owners_keys.revoke(self.database, self.actor, found)
+        self.issuing.revoke(self.database, self.actor, found)
