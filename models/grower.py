@@ -41,20 +41,24 @@ class Grower:
 
     def tree(self, i: int) -> Tree:
         """Tree i: on a bootstrap sample of the rows, or on all of them."""
-        entropy = np.random.SeedSequence((self.seed, i))
-        weights = self.weights
-        if self.bootstrap:
-            rows = len(weights)
-            picks = np.random.default_rng(entropy).integers(0, rows, rows, dtype=np.int32)
-            weights = weights * np.bincount(picks, minlength=rows)
-            del picks
-        seed = int(entropy.generate_state(1, np.uint64)[0] >> 1)
+        seed = int(self._entropy(i).generate_state(1, np.uint64)[0] >> 1)
         nodes, children, *grown = grow(
-            self.bins, weights, self.criterion, self.costs.served, self.on_path, self.classes, self._slots(), seed
+            self.bins, self.drawn(i), self.criterion, self.costs.served, self.on_path, self.classes, self._slots(), seed
         )
         for k, size in enumerate((nodes,) * 6 + (children,) * 2):
             grown[k] = grown[k][:size].copy()  # one at a time, so that no two whole copies are held
         return self._tree(*grown)
+
+    def drawn(self, i: int) -> NDArray[np.float64]:
+        """The weight of every row in tree i: 0 for those that its bootstrap sample left out."""
+        if not self.bootstrap:
+            return self.weights
+        rows = len(self.weights)
+        picks = np.random.default_rng(self._entropy(i)).integers(0, rows, rows, dtype=np.int32)
+        return self.weights * np.bincount(picks, minlength=rows)
+
+    def _entropy(self, i: int) -> np.random.SeedSequence:
+        return np.random.SeedSequence((self.seed, i))
 
     def trees(self, most: int) -> Iterator[Tree]:
         """Trees 0, 1, ... in that order; threads grow ahead."""
