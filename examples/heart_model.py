@@ -29,8 +29,8 @@ def trained() -> Ensemble:
 
 def main() -> None:
     before = MODEL.read_bytes() if MODEL.exists() else b""
-    archive = dump(trained(), MODEL)
-    print(f"{MODEL.relative_to(Path.cwd())} {'is as it was' if archive == before else 'has changed: commit it'}")
+    dump(trained(), MODEL)
+    print(f"{MODEL.relative_to(Path.cwd())} {'is as it was' if MODEL.read_bytes() == before else 'has changed: commit it'}")
 
 
 if __name__ == "__main__":

@@ -3,10 +3,10 @@
 import io
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,19 +15,23 @@ from frugal.models.costs import CostModel, Price, is_text
 from frugal.models.ensemble import Ensemble
 from frugal.models.flat import Flat
 from frugal.models.schema import Feature, Schema
-from frugal.models.tensors import DTYPES, BadArchive, NotArchive, find_places, from_json, read_header, sealed, write_header
+from frugal.models.tensors import DTYPES, BadArchive, NotArchive, find_places, from_json, read_header, seal, write_header
 
-FORMAT = 1
-TYPES = {
-    "feature": "I32",
-    "low": "F64",
-    "threshold": "F64",
-    "child_start": "I64",
-    "children": "I32",
-    "missing_child": "I32",
-    "values": "F64",
-    "roots": "I32",
-    "weights": "F64",
+FORMAT = 2
+PIECE = 1024 * 1024
+TYPES = {  # what each array may be: the first that holds it is written
+    "feature": ("I8", "I16", "I32"),
+    "kind": ("U8",),
+    "low": ("F64",),
+    "threshold": ("F64",),
+    "first_child": ("I32",),
+    "missing": ("I8", "I16"),
+    "outcomes": ("I8", "I16"),
+    "value_count": ("U8", "U16", "U32"),  # instead of value_start: a byte for most nodes
+    "value_class": ("U8", "U16"),
+    "values": ("U8", "U16", "U32", "F64"),
+    "roots": ("I32",),
+    "weights": ("F64",),
 }
 WANTED = (
     "format",
@@ -45,16 +49,43 @@ WANTED = (
 )
 
 
-def dump(ensemble: Ensemble, target: "str | os.PathLike[str] | BinaryIO | None" = None) -> bytes:
-    """The archive of an ensemble as bytes; also written to a path or an open binary file if one is given."""
-    arrays = {name: np.ascontiguousarray(array, DTYPES[TYPES[name]]) for name, array in ensemble.flat._asdict().items()}
-    text = write_header({name: (TYPES[name], array.shape) for name, array in arrays.items()}, _manifest(ensemble))
-    archive = sealed(text, [array.tobytes() for array in arrays.values()])
+@overload
+def dump(ensemble: Ensemble) -> bytes: ...
+
+
+@overload
+def dump(ensemble: Ensemble, target: "str | os.PathLike[str] | BinaryIO") -> None: ...
+
+
+def dump(ensemble: Ensemble, target: "str | os.PathLike[str] | BinaryIO | None" = None) -> bytes | None:
+    """The archive of an ensemble: written to a path or an open binary file, or as bytes if none is given."""
+    parts = archived(ensemble)
+    if target is None:
+        return b"".join(parts)
     if isinstance(target, (str, os.PathLike)):
-        _write_whole(Path(target), archive)
-    elif target is not None:
-        target.write(archive)
-    return archive
+        _write_whole(Path(target), parts)
+    else:
+        target.writelines(parts)
+    return None
+
+
+def archived(ensemble: Ensemble) -> list[memoryview]:
+    """The archive in parts, for those who pass a large one on: the arrays are not copied where their types are the smallest already."""
+    flat = ensemble.flat._asdict()
+    flat["value_count"] = np.diff(flat.pop("value_start"))
+    types = {name: next(kind for kind in kinds if _holds(kind, flat[name])) for name, kinds in TYPES.items()}
+    arrays = {name: np.ascontiguousarray(flat[name], DTYPES[kind]) for name, kind in types.items()}
+    header = write_header({name: (types[name], array.shape) for name, array in arrays.items()}, _manifest(ensemble))
+    parts = [array.data.cast("B") for array in arrays.values() if array.size]
+    return [memoryview(seal(header, parts)), *parts]
+
+
+def _holds(kind: str, array: NDArray[Any]) -> bool:
+    dtype = DTYPES[kind]
+    if dtype.kind == "f":
+        return True
+    limits = np.iinfo(dtype)
+    return array.dtype.kind != "f" and (not array.size or bool(limits.min <= array.min() and array.max() <= limits.max))
 
 
 def load(source: "bytes | bytearray | memoryview | str | os.PathLike[str] | BinaryIO") -> Ensemble:
@@ -88,7 +119,7 @@ def _opened(path: "str | os.PathLike[str]") -> Iterator[tuple[BinaryIO, int]]:
 
 def _load(file: BinaryIO, size: int) -> Ensemble:
     header, manifest, room = read_header(file, size)
-    places = find_places(header, room, {name: (kind, 2 if name == "values" else 1) for name, kind in TYPES.items()})
+    places = find_places(header, room, {name: (kinds, 1) for name, kinds in TYPES.items()})
     arrays = {name: _read_array(file, place.dtype, place.shape) for name, place in places.items()}
     try:
         return _build(_read_manifest(manifest), arrays)
@@ -100,10 +131,12 @@ def _load(file: BinaryIO, size: int) -> Ensemble:
 
 def _read_array(file: BinaryIO, dtype: np.dtype[Any], shape: tuple[int, ...]) -> NDArray[Any]:
     array = np.empty(shape, dtype)
-    data = file.read(array.nbytes)
-    if len(data) != array.nbytes:
-        raise BadArchive("the archive is cut off")
-    array[...] = np.frombuffer(data, dtype).reshape(shape)
+    room = array.data.cast("B") if array.size else memoryview(b"")
+    for start in range(0, len(room), PIECE):  # no second copy of a large array
+        data = file.read(min(PIECE, len(room) - start))
+        if len(data) != min(PIECE, len(room) - start):
+            raise BadArchive("the archive is cut off")
+        room[start : start + len(data)] = data
     return array
 
 
@@ -143,6 +176,11 @@ def _read_manifest(text: str) -> dict[str, Any]:
 
 
 def _build(manifest: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Ensemble:
+    counts = arrays.pop("value_count")
+    if counts.sum(dtype=np.uint64) != len(arrays["values"]):
+        raise BadArchive(f"value_count adds up to {counts.sum(dtype=np.uint64):,}: there are {len(arrays['values']):,} values")
+    arrays["value_start"] = np.zeros(len(counts) + 1, np.int32)
+    np.cumsum(counts, dtype=np.int32, out=arrays["value_start"][1:])
     return Ensemble(
         Flat(**arrays),
         Schema(Feature(**entry) for entry in manifest["schema"]),
@@ -151,13 +189,13 @@ def _build(manifest: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Ensembl
     )
 
 
-def _write_whole(path: Path, archive: bytes) -> None:
+def _write_whole(path: Path, parts: Iterable[memoryview]) -> None:
     """All of it or nothing: a reader never meets half a file."""
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:100]}.")
     draft = Path(name)
     try:
         with open(handle, "wb") as file:
-            file.write(archive)
+            file.writelines(parts)
             file.flush()
             os.fsync(file.fileno())
         os.chmod(draft, 0o666 & ~_umask())

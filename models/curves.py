@@ -59,7 +59,7 @@ def frontier(points: Iterable[Point]) -> list[Point]:
 
 def leaf_confidence(ensemble: Ensemble, X: Any, label: Any) -> NDArray[np.float64]:
     """The confidence of the Yahoo experiment: the share of a class among all training cases in the leaves that a case reaches."""
-    shares = predict(ensemble.with_settings(vote="counts"), X)[1]
+    shares = predict(ensemble.with_settings(vote="counts", stop="leaf"), X)[1]
     return np.asarray(shares[:, ensemble.classes.index(label)])
 
 

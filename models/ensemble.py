@@ -24,12 +24,15 @@ from frugal.models.votes import VOTES, ballot
 ORDERS = {"sequential": walking.SEQUENTIAL, "votes": walking.VOTES}
 STOPS = {"leaf": walking.AT_LEAVES, "decided": walking.WHEN_DECIDED}
 DELAYS = {"wait": 0, "ahead": walking.AHEAD}
+MOST_CLASSES = 2**16  # their positions are kept in two bytes
 DEEPEST = 20  # levels of arrays and objects in parameters and metrics
 Label = str | int | float | bool
 
 
 class Ensemble:
     """Some trees, the order to ask in, and how they vote.
+
+    The arrays of `flat` are taken over where they can be written: a large forest is held once. Nobody may change them afterwards.
 
     Examples
     --------
@@ -85,10 +88,10 @@ class Ensemble:
             raise ValueError(f"learner is {shown(learner)}: not a name that can be written, of at most {LONGEST_NAME} characters")
         self.learner = learner
         self.parameters, self.metrics = _plain(parameters, "parameters"), _plain(metrics, "metrics")
-        flat = flat.own()
-        parent = flat.check(schema, len(self.classes), vote)
-        self.flat = flat.frozen()
-        self.served = self._served(flat, parent)
+        self._arrays = flat.own()
+        parent = self._arrays.check(schema, len(self.classes), vote)
+        self.flat = self._arrays.frozen()
+        self.served = self._served(self._arrays, parent)
         self.used = used_names(flat, schema)
 
     @classmethod
@@ -103,10 +106,9 @@ class Ensemble:
         weights: Sequence[float] | None = None,
         **settings: Any,
     ) -> "Ensemble":
-        """Build from grown trees; `weights` are one per tree, by default 1 each."""
-        laid_out = [tree if isinstance(tree, Tree) else Tree.of(tree, schema) for tree in trees]
+        """Build from grown trees, taken one by one; `weights` are one per tree, by default 1 each."""
         return cls(
-            Flat.of(laid_out, weights),
+            Flat.of((tree if isinstance(tree, Tree) else _laid_out(tree, schema, len(classes)) for tree in trees), weights),
             schema,
             CostModel.of(costs, schema.names),
             classes=classes,
@@ -121,13 +123,14 @@ class Ensemble:
         if self.vote == "majority":
             return self._first(trees)
         settings = {name: getattr(self, name) for name in ("vote", "order", "stop", "delayed", "penalties", "learner", "parameters")}
-        return Ensemble(self.flat.prefix(trees), self.schema, self.costs, classes=self.classes, **settings)
+        return Ensemble(self._arrays.first(trees, self.schema.arity), self.schema, self.costs, classes=self.classes, **settings)
 
     def _first(self, trees: int) -> "Ensemble":
         """A prefix that shares this one's arrays: under "majority" nothing that is derived of a node depends on the other trees."""
         first = copy.copy(self)
         first.metrics = {}
-        first.flat = self.flat.views(trees)
+        first._arrays = self._arrays.first(trees, self.schema.arity)
+        first.flat = first._arrays.frozen()
         first.served = self.served._replace(
             roots=self.served.roots[:trees],
             weights=self.served.weights[:trees],
@@ -146,7 +149,7 @@ class Ensemble:
         names = ("vote", "order", "stop", "delayed", "penalties", "learner", "parameters", "metrics", "costs")
         settings = {name: getattr(self, name) for name in names} | changes
         costs = CostModel.of(settings.pop("costs"), self.schema.names)
-        return Ensemble(self.flat.prefix(len(self)), self.schema, costs, classes=self.classes, **settings)
+        return Ensemble(self._arrays, self.schema, costs, classes=self.classes, **settings)
 
     def __len__(self) -> int:
         return len(self.flat.roots)
@@ -175,15 +178,18 @@ class Ensemble:
         return int(self.flat.roots[tree])
 
     def _served(self, flat: Flat, parent: NDArray[np.int32]) -> Forest:
-        votes = ballot(self.vote, self.stop, flat.values, parent, flat.roots, flat.weights)
+        kept, classes = flat.kept(), len(self.classes)
+        votes = ballot(self.vote, self.stop, kept, classes, parent, flat.roots, flat.weights)
+        trail = trail_starts(parent, flat.roots)
         return Forest(
             nodes=packed(flat, self.schema.arity),
-            children=flat.children,
+            outcomes=flat.outcomes,
             arity=self.schema.arity,
             roots=flat.roots,
             weights=flat.weights,
             shares=votes.shares,
-            values=flat.values,
+            classes=classes,
+            **kept._asdict(),
             label=votes.label,
             possible=votes.possible,
             sole=votes.sole,
@@ -195,24 +201,30 @@ class Ensemble:
             stop=STOPS[self.stop],
             scale=votes.scale,
             margin=votes.margin,
-            numeric=not self.schema.arity[flat.feature[flat.feature >= 0]].any(),
-            trail=trail_starts(parent, flat.roots),
+            numeric=not len(flat.outcomes),
+            trail=trail,
         )
+
+
+def _laid_out(tree: Leaf | Split, schema: Schema, classes: int) -> Tree:
+    if len(tree.values) != classes:
+        raise ValueError(f"a tree has values for {len(tree.values)} classes: the ensemble has {classes}")
+    return Tree.of(tree, schema)
 
 
 def used_names(flat: Flat, schema: Schema) -> frozenset[str]:
     """The features that any tree asks for."""
-    used = np.zeros(len(schema), bool)
-    used[flat.feature[flat.feature >= 0]] = True
-    return frozenset(name for name, wanted in zip(schema.names, used.tolist(), strict=True) if wanted)
+    used = np.zeros(len(schema) + 1, bool)
+    used[flat.feature] = True  # a leaf's -1 is the last, which is no feature's
+    return frozenset(name for name, wanted in zip(schema.names, used.tolist(), strict=False) if wanted)
 
 
 def _classes(classes: Sequence[Label]) -> tuple[Label, ...]:
     if isinstance(classes, str):
         raise ValueError(f"classes is {classes!r}: expected a sequence of labels")
     plain = tuple(c.item() if isinstance(c, np.generic) else c for c in classes)
-    if not plain:
-        raise ValueError("an ensemble needs at least one class")
+    if not 0 < len(plain) <= MOST_CLASSES:
+        raise ValueError(f"{len(plain):,} classes: an ensemble has at least one class and at most {MOST_CLASSES:,}")
     wrong = [c for c in plain if not isinstance(c, (str, int, float, bool)) or c in (math.inf, -math.inf) or c != c or not is_word(str(c))]
     if wrong:
         raise ValueError(f"the class {str(wrong[0])[:80]}: expected text of at most {LONGEST_NAME} characters, a number, true or false")

@@ -14,9 +14,10 @@ from frugal.models.binning import Binning
 from frugal.models.costs import CostModel
 from frugal.models.kernels.growth.growing import grow
 from frugal.models.kernels.growth.splitting import Bins, Criterion
+from frugal.models.kernels.marks import CUT, ENDS, EVERY_CATEGORY, NEVER_SEEN
 from frugal.models.memory import memory_limit
 from frugal.models.schema import CATEGORICAL, Schema
-from frugal.models.tree import Tree
+from frugal.models.tree import Tree, sparse
 
 GRID = 2**20  # weights are rounded to multiples of a power of two this far below the greatest, so that sums and differences are exact
 MOST_SLOTS = 4  # histograms of one tree that may wait: more gained nothing on covertype
@@ -86,35 +87,44 @@ class Grower:
         return min(MOST_SLOTS, min(MOST_BYTES, memory_limit() // 4) // self.threads // each)
 
     def _tree(self, feature, cut, missing, first, many, values, child, child_bin) -> Tree:  # type: ignore[no-untyped-def]
-        """The kernel's nodes with real thresholds, and child tables by category instead of by bin."""
-        nodes = len(feature)
-        threshold = np.zeros(nodes)
-        tables = np.zeros(nodes, np.int64)
-        for f, described in enumerate(self.schema.features):
-            tables[feature == f] = len(described.categories) if described.kind == CATEGORICAL else 2
-        start = np.concatenate([[0], np.cumsum(tables)])
-        children = np.full(start[-1], -1, np.int32)
+        """The kernel's nodes with real thresholds, and tables by category instead of by bin."""
+        split = np.flatnonzero(feature >= 0)
+        first_child = np.full(len(feature), -1, np.int32)
+        first_child[split] = child[first[split]]  # the kernel puts the children of a node side by side
+        kind, threshold = np.zeros(len(feature), np.uint8), np.zeros(len(feature))
+        categories = np.array([len(described.categories) for described in self.schema.features], np.int64)
+        kind[split] = np.where(categories[feature[split]] > 0, EVERY_CATEGORY, CUT)
+        every = np.flatnonzero(kind == EVERY_CATEGORY)
+        ends = np.cumsum(categories[feature[every]])
+        outcomes = np.empty(ends[-1] if len(ends) else 0, np.int16)
         for f, described in enumerate(self.schema.features):
             here = np.flatnonzero(feature == f)
             if described.kind == CATEGORICAL:
-                by_bin = _children_by_bin(child, child_bin, first[here], many[here], int(self.bins.sizes[f]))
-                children[start[here][:, None] + np.arange(len(described.categories))] = by_bin[:, self.binning.bin_of[f]]
-            elif len(here):
+                by_bin = _outcomes_by_bin(child_bin, first[here], many[here], int(self.bins.sizes[f]))
+                start = ends[feature[every] == f] - categories[f]
+                outcomes[start[:, None] + np.arange(categories[f])] = by_bin[:, self.binning.bin_of[f]]
+            else:
                 threshold[here] = self.binning.edges[f][cut[here]]
-                children[start[here]] = child[first[here]]
-                children[start[here] + 1] = child[first[here] + 1]
-        return Tree(feature, np.full(nodes, -np.inf), threshold, start, children, missing, values)
+        return Tree(
+            feature=feature,
+            kind=kind,
+            low=np.empty(0),
+            threshold=threshold,
+            first_child=first_child,
+            missing=np.where(missing >= 0, missing - first_child, ENDS).astype(np.int16),
+            outcomes=outcomes,
+            **sparse(values),
+        )
 
 
-def _children_by_bin(
-    child: NDArray[np.int32], child_bin: NDArray[np.int32], first: NDArray[np.int64], many: NDArray[np.int32], bins: int
-) -> NDArray[np.int32]:
-    """Nodes x bins: the child that each bin of a category leads to, -1 where training saw none."""
-    table = np.full((len(first), bins), -1, np.int32)
+def _outcomes_by_bin(child_bin: NDArray[np.int32], first: NDArray[np.int64], many: NDArray[np.int32], bins: int) -> NDArray[np.int16]:
+    """Nodes x bins: the outcome of each bin of a category, NEVER_SEEN where training saw none."""
+    table = np.full((len(first), bins), NEVER_SEEN, np.int16)
     node = np.repeat(np.arange(len(first)), many)
-    entry = np.arange(len(node)) - np.repeat(np.cumsum(many) - many, many) + first[node]
-    seen = child_bin[entry] < bins  # missing stands behind the last bin
-    table[node[seen], child_bin[entry[seen]]] = child[entry[seen]]
+    outcome = np.arange(len(node)) - np.repeat(np.cumsum(many) - many, many)
+    bin_ = child_bin[first[node] + outcome]
+    seen = bin_ < bins  # missing stands behind the last bin
+    table[node[seen], bin_[seen]] = outcome[seen]
     return table
 
 

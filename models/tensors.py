@@ -12,7 +12,7 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
@@ -27,6 +27,7 @@ DTYPES: dict[str, np.dtype[Any]] = {
     "I8": np.dtype("i1"),
     "U16": np.dtype("<u2"),
     "I16": np.dtype("<i2"),
+    "U32": np.dtype("<u4"),
     "I32": np.dtype("<i4"),
     "I64": np.dtype("<i8"),
     "F32": np.dtype("<f4"),
@@ -72,10 +73,9 @@ def write_header(arrays: Mapping[str, tuple[str, tuple[int, ...]]], manifest: An
     return text
 
 
-def sealed(text: bytes, body: "bytes | Iterable[Any]") -> bytes:
+def sealed(text: bytes, body: bytes) -> bytes:
     """The whole file: its header, with the check sum put in where NO_DIGEST stands, and its arrays."""
-    parts = [body] if isinstance(body, bytes) else list(body)
-    return b"".join([seal(text, parts), *parts])
+    return seal(text, [body]) + body
 
 
 def seal(text: bytes, parts: "Iterable[Any]") -> bytes:
@@ -121,18 +121,21 @@ def _check_digest(text: bytes, file: BinaryIO) -> None:
         raise BadArchive("the archive is damaged: its check sum does not fit its contents. Copy or make it again")
 
 
-def find_places(header: dict[str, Any], room: int, wanted: Mapping[str, tuple[str, int]]) -> dict[str, Place]:
-    """Where the wanted arrays stand, given by type and number of dimensions, once the header's claims fit the file: nothing large is
-    allocated before."""
+def find_places(header: dict[str, Any], room: int, wanted: Mapping[str, tuple[Collection[str], int]]) -> dict[str, Place]:
+    """Where the wanted arrays stand, given by the types that each may have and its number of dimensions, once the header's claims fit the
+    file: nothing large is allocated before."""
     if set(header) != set(wanted):
         raise BadArchive(f"the arrays are {str(sorted(header))[:200]}: expected {str(sorted(wanted))[:400]}")
     expected = 0
     places = {}
-    for name, (kind, dimensions) in wanted.items():
+    for name, (kinds, dimensions) in wanted.items():
         entry = header[name]
-        if not isinstance(entry, dict) or set(entry) != {"dtype", "shape", "data_offsets"} or entry["dtype"] != kind:
-            raise BadArchive(f"the array {name!r} is described as {str(entry)[:120]}: expected type {kind} with shape and data_offsets")
-        shape, dtype = entry["shape"], DTYPES[kind]
+        if not isinstance(entry, dict) or set(entry) != {"dtype", "shape", "data_offsets"} or entry["dtype"] not in tuple(kinds):
+            expected_types = " or ".join(kinds)
+            raise BadArchive(
+                f"the array {name!r} is described as {str(entry)[:120]}: expected type {expected_types} with shape and data_offsets"
+            )
+        shape, dtype = entry["shape"], DTYPES[entry["dtype"]]
         if not _whole_numbers(shape, dimensions) or any(n > LARGEST for n in shape):
             raise BadArchive(f"the array {name!r} has the shape {str(shape)[:120]}: expected {dimensions} whole numbers")
         end = expected + math.prod(shape) * dtype.itemsize

@@ -15,10 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from frugal.models.kernels.serving import walking
-from frugal.models.kernels.serving.checking import best_labels, bounds_below, labels_below
+from frugal.models.kernels.serving.checking import best_labels, bounds_below, greatest_values, labels_below
+from frugal.models.kernels.serving.values import Values
 
 VOTES = {"majority": walking.MAJORITY, "counts": walking.COUNTS, "weighted": walking.WEIGHTED, "additive": walking.ADDITIVE}
 MARGIN = 1e-9  # of the total weight: what a lead of floats must exceed before it decides
+MOST_BYTES = 1 << 30  # of what is kept of every node and class to know what is decided: a small file must not ask for more
 
 
 class Ballot(NamedTuple):
@@ -42,18 +44,20 @@ def labels_vote(vote: str) -> bool:
 def ballot(
     vote: str,
     stop: str,
-    values: NDArray[np.float64],
+    kept: Values,
+    classes: int,
     parent: NDArray[np.int32],
     roots: NDArray[np.int32],
     weights: NDArray[np.float64],
 ) -> Ballot:
     """Derive what is possible at or below each node; left empty where the ensemble never stops early."""
-    nodes, classes = values.shape
-    label = np.empty(nodes, np.int32)
-    best_labels(values, label)
+    nodes = len(parent)
     counted = nodes if stop == "decided" and labels_vote(vote) else 0
     summed = nodes if stop == "decided" and not labels_vote(vote) else 0
-    possible, sole = np.zeros((counted, classes), np.uint8), np.empty(counted, np.int32)
+    _check_room(counted * -(-classes // 8) + summed * classes * 16, nodes, classes)
+    label = np.empty(nodes, np.int32)
+    best_labels(kept, classes, label)
+    possible, sole = np.zeros((counted, -(-classes // 8)), np.uint8), np.empty(counted, np.int32)
     least, greatest = np.empty((summed, classes), np.int64), np.empty((summed, classes), np.int64)
     weight_scale = 1.0 if vote == "majority" else _scale(float(weights.sum()))
     shares = np.maximum(1, np.rint(weights * weight_scale)).astype(np.int64)
@@ -62,12 +66,21 @@ def ballot(
     if labels_vote(vote):
         margin = 0 if vote == "majority" else int(MARGIN * weights.sum() * weight_scale)
         return Ballot(label, possible, sole, least, greatest, shares, weight_scale, margin)
-    greatest_value = np.maximum.reduceat(np.abs(values).max(axis=1), roots)
+    greatest_value = np.empty(len(roots))
+    greatest_values(kept, roots, greatest_value)
     total = float((weights * greatest_value).sum())
     scale = _scale(total)
     if summed:
-        bounds_below(values, parent, roots, weights, scale, least, greatest)
+        bounds_below(kept, parent, roots, weights, scale, least, greatest)
     return Ballot(label, possible, sole, least, greatest, shares, scale, int(MARGIN * total * scale))
+
+
+def _check_room(size: int, nodes: int, classes: int) -> None:
+    if size > MOST_BYTES:
+        raise ValueError(
+            f"to know when the label of {nodes:,} nodes and {classes:,} classes is decided takes {size:,} bytes, where {MOST_BYTES:,} are "
+            "possible: use stop='leaf'"
+        )
 
 
 def _scale(total: float) -> float:

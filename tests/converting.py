@@ -5,6 +5,8 @@ from typing import Any
 import numpy as np
 
 from frugal.models import Ensemble, Feature, Schema, Tree
+from frugal.models.kernels.marks import CUT, NO_TEST
+from frugal.models.tree import sparse
 
 
 def from_sklearn(forest: Any, costs: Any = None, **settings: Any) -> Ensemble:
@@ -15,17 +17,22 @@ def from_sklearn(forest: Any, costs: Any = None, **settings: Any) -> Ensemble:
 
 
 def _tree(grown: Any) -> Tree:
+    """Theirs lie in preorder, ours with siblings side by side: the children of the k-th split are 2k + 1 and 2k + 2."""
     split = grown.children_left >= 0
-    left, right = grown.children_left[split], grown.children_right[split]
-    missing_left = grown.missing_go_to_left[split].astype(bool) if hasattr(grown, "missing_go_to_left") else np.zeros(len(left), bool)
-    missing = np.full(len(split), -1)
-    missing[split] = np.where(missing_left, left, right)
+    pairs = 1 + 2 * np.arange(split.sum())
+    moved = np.zeros(len(split), int)
+    moved[grown.children_left[split]], moved[grown.children_right[split]] = pairs, pairs + 1
+    there = np.argsort(moved)
+    first = np.full(len(split), -1)
+    first[moved[split]] = pairs
+    left = grown.missing_go_to_left.astype(bool) if hasattr(grown, "missing_go_to_left") else np.zeros(len(split), bool)
     return Tree(
-        feature=np.where(split, grown.feature, -1).astype(np.int32),
-        low=np.full(len(split), -np.inf),
-        threshold=np.where(split, np.minimum(grown.threshold, np.finfo(float).max), 0.0),  # inf: all that is not missing
-        child_start=np.concatenate([[0], np.cumsum(np.where(split, 2, 0))]),
-        children=np.column_stack([left, right]).ravel().astype(np.int32),
-        missing_child=missing.astype(np.int32),
-        values=grown.value[:, 0, :] / grown.value[:, 0, :].sum(axis=1, keepdims=True),
+        feature=np.where(split, grown.feature, -1)[there].astype(np.int32),
+        kind=np.where(split, CUT, NO_TEST)[there].astype(np.uint8),
+        low=np.empty(0),
+        threshold=np.where(split, np.minimum(grown.threshold, np.finfo(float).max), 0.0)[there],  # inf: all that is not missing
+        first_child=first.astype(np.int32),
+        missing=np.where(split, np.where(left, 0, 1), -1)[there].astype(np.int16),
+        outcomes=np.empty(0, np.int16),
+        **sparse((grown.value[:, 0, :] / grown.value[:, 0, :].sum(axis=1, keepdims=True))[there]),
     )

@@ -1,4 +1,4 @@
-"""Random small models with everything in them: groups, categories, missing branches, dead ends, bin tests, all votes and orders."""
+"""Random small models with everything in them: groups, categories, missing branches, dead ends, all tests, votes and orders."""
 
 from hypothesis import strategies as st
 
@@ -39,6 +39,8 @@ def trees(draw, schema, classes, vote, depth):
         threshold = draw(st.sampled_from([0.5, 1.5, 2.5]))
         low = draw(st.sampled_from([-float("inf"), -float("inf"), threshold - 1]))
         return Split(feature.name, values, children, threshold=threshold, low=low, missing=missing)
+    if len(children) == 2 and draw(st.booleans()):
+        return Split(feature.name, values, children, category=draw(st.sampled_from(feature.categories)), missing=missing)
     seen = draw(st.lists(st.sampled_from(feature.categories), min_size=sizes, unique=True))
     branches = {category: k if k < sizes else draw(st.integers(0, sizes - 1)) for k, category in enumerate(seen)}
     return Split(feature.name, values, children, branches=branches, missing=missing)

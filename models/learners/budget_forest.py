@@ -1,7 +1,7 @@
 """BudgetRF: Nan, Wang, Saligrama, Feature-Budgeted Random Forest (2015), Algorithm 1."""
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Self
@@ -9,11 +9,11 @@ from typing import Any, Self
 import numpy as np
 
 from frugal.models.costs import millionths, money
+from frugal.models.flat import Flat, Stack
 from frugal.models.grower import Grower
 from frugal.models.learners.greedy import GreedyLearner, Prepared, Rows
 from frugal.models.learners.parameters import Aside, Whole, learned, learner, parameter
 from frugal.models.learners.progress import Progress, Tell, silent
-from frugal.models.tree import Leaf, Tree
 
 Told = Callable[[int, float], None]  # trees so far, their mean cost on rows held out or nan
 
@@ -23,7 +23,8 @@ class Grown:
     """The forest of one alpha: its trees, and how it does on the rows held out (nan where none are)."""
 
     alpha: float
-    trees: list[Tree]
+    trees: int
+    flat: Flat  # a leaf where not even one tree fits the budget
     error: float
     cost: float
 
@@ -70,19 +71,20 @@ class BudgetForestClassifier(GreedyLearner):
             done = (part + trees / self.max_trees) / len(grid)
             progress(Progress("growing", done, trees, None if np.isnan(cost) else cost))
 
-        grown = [
-            self._grow_within(growers[part], prepared, rows, held_out, alpha, limit, partial(told, part)) for part, alpha in enumerate(grid)
-        ]
-        best = min(grown, key=lambda forest: (forest.error, forest.cost, -forest.alpha)) if held_out is not None else grown[0]
+        best: Grown | None = None
+        for part, alpha in enumerate(grid):  # of two forests only the better is kept
+            grown = self._grow_within(growers[part], prepared, rows, held_out, alpha, limit, partial(told, part))
+            if best is None or (grown.error, grown.cost, -alpha) < (best.error, best.cost, -best.alpha):
+                best = grown
+        assert best is not None
         if not best.trees:
             warnings.warn(
                 f"no tree fits the budget of {limit:g} per case: the model is a single leaf that always says the commonest class. "
                 "Raise the budget, or alpha for shallower trees",
                 stacklevel=2,
             )
-        self.alpha_, self.n_trees_ = best.alpha, len(best.trees)
-        trees: Sequence[Tree | Leaf] = best.trees or [Leaf(rows.counts().tolist())]
-        self._finish(prepared, rows, trees, "majority", {"error": best.error, "mean_cost": best.cost})
+        self.alpha_, self.n_trees_ = best.alpha, best.trees
+        self._finish(prepared, rows, best.flat, "majority", {"error": best.error, "mean_cost": best.cost})
         return self
 
     def _grow_within(
@@ -100,32 +102,33 @@ class BudgetForestClassifier(GreedyLearner):
         Measuring a forest takes time in proportion to its trees, so it is not measured at every size, but at 1, 2, 3, 4, 6, 9, ...; when
         one is over the limit, halving finds the last size that is within it and whose successor is not.
         """
-        trees: list[Tree] = []
+        trees = Stack()
         most = int(self.max_trees)
         within, found = 0, (np.nan, np.nan)
         if held_out is not None and limit is not None:  # without one every tree is kept, and the last is measured
-            found = self._measure([Leaf(rows.counts().tolist())], prepared, held_out, "majority")
+            found = self._measure(rows.leaf(), prepared, held_out, "majority")
         due = 1 if limit is not None else most
         for tree in grower.trees(most):
-            trees.append(tree)
+            trees.add(tree)
             if held_out is not None and len(trees) == due:
-                next_found = self._measure(trees, prepared, held_out, "majority")
+                next_found = self._measure(trees.flat(), prepared, held_out, "majority")
                 if limit is not None and next_found[1] > limit:
-                    within, found = self._last_within(trees, within, found, prepared, held_out, limit)
-                    return Grown(alpha, trees[:within], *found)
+                    within, found = self._last_within(trees.flat(), within, found, prepared, held_out, limit)
+                    flat = trees.flat().first(within, prepared.schema.arity) if within else rows.leaf()
+                    return Grown(alpha, within, flat, *found)
                 within, found = due, next_found
                 due = min(most, due + max(1, due // 2))
             told(len(trees), found[1])
-        return Grown(alpha, trees, *found)
+        return Grown(alpha, len(trees), trees.flat(), *found)
 
     def _last_within(
-        self, trees: list[Tree], within: int, found: tuple[float, float], prepared: Prepared, held_out: Rows, limit: float
+        self, trees: Flat, within: int, found: tuple[float, float], prepared: Prepared, held_out: Rows, limit: float
     ) -> tuple[int, tuple[float, float]]:
         """By halving between a size within the limit and all trees, which are over it: (a size whose successor is over, its measures)."""
-        over = len(trees)
+        over = len(trees.roots)
         while over - within > 1:
             middle = (within + over) // 2
-            measured = self._measure(trees[:middle], prepared, held_out, "majority")
+            measured = self._measure(trees.first(middle, prepared.schema.arity), prepared, held_out, "majority")
             if measured[1] > limit:
                 over = middle
             else:

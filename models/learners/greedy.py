@@ -12,6 +12,7 @@ from frugal.models.binning import MOST_BINS, Binning
 from frugal.models.costs import CostModel
 from frugal.models.criteria import IMPURITIES, SPLITS, STUMPS, criterion, impurity
 from frugal.models.ensemble import Ensemble
+from frugal.models.flat import Flat
 from frugal.models.grower import Grower, on_grid
 from frugal.models.learners.estimator import Learner
 from frugal.models.learners.parameters import Choice, Grid, Number, Terms, Whole, check_parameters, learned, learner, parameter
@@ -30,8 +31,10 @@ class Rows:
     weights: NDArray[np.float64]
     count: int  # of classes
 
-    def counts(self) -> NDArray[np.float64]:
-        return np.asarray(np.bincount(self.classes, self.weights, self.count), np.float64)
+    def leaf(self) -> Flat:
+        """What predicts with nothing asked: a leaf with the weight of every class."""
+        counts = np.bincount(self.classes, self.weights, self.count)
+        return Flat.of([Tree.of(Leaf(counts.tolist()), Schema([]))])
 
 
 @dataclass(frozen=True)
@@ -134,20 +137,18 @@ class GreedyLearner(Learner):
             for alpha in alphas
         ]
 
-    def _measure(self, trees: Sequence[Tree | Leaf], prepared: Prepared, rows: Rows, vote: Any) -> tuple[float, float]:
+    def _measure(self, trees: Flat, prepared: Prepared, rows: Rows, vote: Any) -> tuple[float, float]:
         """Error and mean cost of trees on some rows, under the learner's own order and stop."""
-        ensemble = Ensemble.of(
-            trees, prepared.schema, prepared.costs, classes=range(rows.count), vote=vote, order=self.order, stop=self.stop
-        )
+        ensemble = Ensemble(trees, prepared.schema, prepared.costs, classes=range(rows.count), vote=vote, order=self.order, stop=self.stop)
         found = acquire_classes(ensemble, rows.codes, n_jobs=self.n_jobs)
         wrong = float(np.average(found.labels != rows.classes, weights=rows.weights))
         return wrong, float(np.average(found.cost, weights=rows.weights))
 
-    def _finish(self, prepared: Prepared, rows: Rows, trees: Sequence[Tree | Leaf], vote: Any, metrics: dict[str, float]) -> None:
+    def _finish(self, prepared: Prepared, rows: Rows, trees: Flat, vote: Any, metrics: dict[str, float]) -> None:
         """Set what a fit leaves behind."""
         parameters = {name: _plain(value) for name, value in self.get_params().items() if name not in ("costs", "categorical", "n_jobs")}
         known = {name: value for name, value in metrics.items() if np.isfinite(value)}
-        self.ensemble_ = Ensemble.of(
+        self.ensemble_ = Ensemble(
             trees,
             prepared.schema,
             prepared.costs,
@@ -188,16 +189,16 @@ class GreedyTreeClassifier(GreedyLearner):
         prepared = self._prepare(X, y, sample_weight)
         grid = self._alphas()
         rows, held_out = prepared.split(self.validation_fraction, hold_out=len(grid) > 1)
-        best: tuple[float, float, float, Tree] | None = None
+        best: tuple[float, float, float, Flat] | None = None
         for alpha, grower in zip(grid, self._growers(prepared, rows, grid, bootstrap=False), strict=True):
-            tree = grower.tree(0)
-            error, cost = (np.nan, np.nan) if held_out is None else self._measure([tree], prepared, held_out, "counts")
+            tree = Flat.of([grower.tree(0)])
+            error, cost = (np.nan, np.nan) if held_out is None else self._measure(tree, prepared, held_out, "counts")
             progress(Progress("growing", (grid.index(alpha) + 1) / len(grid), 1, None if np.isnan(cost) else cost))
             if best is None or (error, cost, -alpha) < best[:3]:
                 best = (error, cost, -alpha, tree)
         assert best is not None
         self.alpha_ = -best[2]
-        self._finish(prepared, rows, [best[3]], "counts", {"error": best[0], "mean_cost": best[1]})
+        self._finish(prepared, rows, best[3], "counts", {"error": best[0], "mean_cost": best[1]})
         return self
 
 

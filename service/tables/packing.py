@@ -95,12 +95,12 @@ def _described(manifest: Any) -> tuple[list[dict[str, Any]], int]:
     return about, rows
 
 
-def _wanted(about: list[dict[str, Any]]) -> dict[str, tuple[str, int]]:
+def _wanted(about: list[dict[str, Any]]) -> dict[str, tuple[list[str], int]]:
     wanted = {}
     for k, entry in enumerate(about):
-        wanted[str(k)] = ("U8" if entry["stored"] == BITS else entry["stored"], 1)
+        wanted[str(k)] = (["U8" if entry["stored"] == BITS else entry["stored"]], 1)
         if entry["kind"] == CATEGORICAL:
-            wanted |= {f"{k}.words": ("U8", 1), f"{k}.ends": ("I64", 1)}
+            wanted |= {f"{k}.words": (["U8"], 1), f"{k}.ends": (["I64"], 1)}
     return wanted
 
 

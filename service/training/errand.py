@@ -8,7 +8,7 @@ import threading
 from dataclasses import asdict
 from typing import IO, Any
 
-from frugal.models import dump
+from frugal.models.archive import archived
 from frugal.models.learners.progress import Progress
 from frugal.models.memory import lacks_memory
 from frugal.models.warm import warm_up
@@ -59,9 +59,9 @@ def _train(file: int, rows: int, asked: dict[str, Any], voice: Voice) -> None:
     done = train(table, Spec.from_json(asked["spec"]), voice.tell)
     voice.tell(Progress("publishing", 1.0, len(done.ensemble), done.ensemble.metrics.get("mean_cost")))
     voice.say(frames.ABOUT, {"about": describe(done.ensemble), "warnings": done.warnings})
-    archive = dump(done.ensemble)
-    for start in range(0, len(archive), PIECE):
-        voice.say(frames.ARCHIVE, archive[start : start + PIECE])
+    for part in archived(done.ensemble):
+        for start in range(0, len(part), PIECE):
+            voice.say(frames.ARCHIVE, bytes(part[start : start + PIECE]))
     voice.say(frames.DONE)
 
 

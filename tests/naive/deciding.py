@@ -48,6 +48,8 @@ def branch(split, value):
         missing = sizes.index(max(sizes))
     if value is None:
         return missing
+    if split.category is not None:
+        return 0 if value == split.category else 1
     if split.branches is None:
         return 0 if split.low < value <= split.threshold else 1
     return split.branches.get(value, missing)

@@ -2,6 +2,7 @@
 
 checking    one pass over the flat form: indices, cycles, finiteness; what is possible below each node
 walking     one tree, one step
+values      what a node holds, as it is kept
 voting      how positions in trees become one prediction, and when it can no longer change
 choosing    which feature to ask for next
 deciding    one case, from its answers to a decision

@@ -108,7 +108,7 @@ def predict(forest, rows, labels, probabilities):
         rows,
         new_trails(forest),
         np.empty(len(forest.roots), np.int32),
-        np.empty(forest.values.shape[1]),
+        np.empty(forest.classes),
         labels,
         probabilities,
     )

@@ -3,52 +3,105 @@
 import numpy as np
 
 from frugal.models.kernels.compiling import inlined, kernel
-from frugal.models.kernels.marks import LEAF
+from frugal.models.kernels.marks import BIN, CUT, ENDS, EVERY_CATEGORY, LEAF, NEVER_SEEN, NO_TEST, ONE_CATEGORY
+from frugal.models.kernels.serving.values import class_at, stretch, value_at
 
 FINE = 0
-BAD_FEATURE, BAD_SLICE, BAD_CHILD, TWO_PARENTS, ORPHAN, NOT_FINITE, BAD_LOW, NEGATIVE, EMPTY_SPLIT = range(1, 10)
+BAD_FEATURE, BAD_KIND, BAD_CATEGORY, BAD_LEAF, BAD_MISSING, BAD_CHILD, TWO_PARENTS, ORPHAN = range(1, 9)
+NOT_FINITE, BAD_LOW, BAD_CLASS, NEGATIVE, EMPTY_SPLIT, TOO_FEW, TOO_MANY = range(9, 16)
 
 
 @kernel
-def check(feature, low, threshold, child_start, children, missing_child, values, roots, arity, counts, parent):
-    """(FINE or what is wrong, the node it is wrong at); fills `parent`. A child comes after its parent, so no cycle passes."""
+def check(feature, kind, low, threshold, first_child, missing, outcomes, kept, roots, arity, classes, counts, parent):
+    """(FINE or what is wrong, the node it is wrong at, the greatest sum of a node's values); fills `parent`.
+
+    A child comes after its parent, so no cycle passes.
+    """
     parent[:] = -1
+    lows, tables = 0, 0  # how far the arrays of some nodes only are used
+    largest = 0.0
     for t in range(len(roots)):
         end = roots[t + 1] if t + 1 < len(roots) else len(feature)
         for i in range(roots[t], end):
-            for c in range(values.shape[1]):
-                if not np.isfinite(values[i, c]):
-                    return NOT_FINITE, i
-                if counts and values[i, c] < 0:
-                    return NEGATIVE, i
             if i > roots[t] and parent[i] < 0:
-                return ORPHAN, i
-            trouble = check_split(i, end, feature, low, threshold, child_start, children, missing_child, arity, parent)
+                return ORPHAN, i, largest
+            trouble, size = check_values(kept, i, classes, counts)
+            if trouble == FINE:
+                trouble = check_test(i, feature, kind, low, lows, threshold, arity)
+            if trouble == FINE:
+                trouble = check_children(i, end, feature, kind, first_child, missing, outcomes, tables, arity, parent)
             if trouble != FINE:
-                return trouble, i
-    return FINE, 0
+                return trouble, i, largest
+            lows += kind[i] == BIN
+            tables += arity[feature[i]] if kind[i] == EVERY_CATEGORY else 0
+            largest = max(largest, size)
+    if lows != len(low) or tables != len(outcomes):
+        return TOO_MANY, 0, largest
+    return FINE, 0, largest
 
 
 @inlined
-def check_split(i, end, feature, low, threshold, child_start, children, missing_child, arity, parent):
+def check_values(kept, i, classes, counts):
+    """(FINE or what is wrong, the sum of the values' sizes)"""
+    begin, end = stretch(kept, i)
+    size, last = 0.0, np.int64(-1)
+    for k in range(begin, end):
+        c, value = np.int64(class_at(kept, k)), value_at(kept, k)
+        if c <= last or c >= classes:
+            return BAD_CLASS, size
+        if not np.isfinite(value):
+            return NOT_FINITE, size
+        if counts and value < 0:
+            return NEGATIVE, size
+        last = c
+        size += abs(value)
+    return FINE, size
+
+
+@inlined
+def check_test(i, feature, kind, low, lows, threshold, arity):
     if feature[i] < LEAF or feature[i] >= len(arity):
         return BAD_FEATURE
     if not np.isfinite(threshold[i]):
         return NOT_FINITE
-    if not (low[i] == -np.inf or np.isfinite(low[i])):
-        return BAD_LOW
-    size = child_start[i + 1] - child_start[i]
     if feature[i] == LEAF:
-        return FINE if size == 0 and missing_child[i] == -1 else BAD_SLICE
-    numeric = arity[feature[i]] == 0
-    if size != (2 if numeric else arity[feature[i]]):
-        return BAD_SLICE
+        return FINE if kind[i] == NO_TEST else BAD_KIND
+    categories = arity[feature[i]]
+    if kind[i] in (CUT, BIN):
+        if categories:
+            return BAD_KIND
+        if kind[i] == BIN:
+            if lows >= len(low):
+                return TOO_FEW
+            return FINE if np.isfinite(low[lows]) else BAD_LOW
+        return FINE
+    if kind[i] not in (ONE_CATEGORY, EVERY_CATEGORY) or not categories:
+        return BAD_KIND
+    if kind[i] == ONE_CATEGORY and (not 0 <= threshold[i] < categories or threshold[i] != np.floor(threshold[i])):
+        return BAD_CATEGORY
+    return FINE
+
+
+@inlined
+def check_children(i, end, feature, kind, first_child, missing, outcomes, tables, arity, parent):
+    """Note the parent of every child."""
+    first = np.int64(first_child[i])
+    if feature[i] == LEAF:
+        return FINE if first == -1 and missing[i] == ENDS else BAD_LEAF
+    two = kind[i] != EVERY_CATEGORY
+    if missing[i] < ENDS or (two and missing[i] > 1):
+        return BAD_MISSING
+    answers = 2 if two else np.int64(arity[feature[i]])
+    if not two and tables + answers > len(outcomes):
+        return TOO_FEW
     some = False
-    for k in range(child_start[i], child_start[i + 1] + 1):
-        child = children[k] if k < child_start[i + 1] else missing_child[i]
-        if child == -1 and not (numeric and k < child_start[i + 1]):
+    for k in range(answers + 1):
+        answer = np.int64(k) if two or k == answers else np.int64(outcomes[tables + k])
+        outcome = np.int64(missing[i]) if k == answers else answer
+        if outcome == NEVER_SEEN:  # as a missing value that ends the walk
             continue
-        if child <= i or child >= end:
+        child = first + outcome
+        if outcome < 0 or first <= i or child >= end:
             return BAD_CHILD
         if parent[child] >= 0 and parent[child] != i:
             return TWO_PARENTS
@@ -73,42 +126,62 @@ def trail_starts(parent, roots):
 
 
 @kernel
-def best_labels(values, label):
-    """Per node the first class of its greatest value."""
-    for i in range(len(values)):
-        best = 0
-        for c in range(1, values.shape[1]):
-            if values[i, c] > values[i, best]:
-                best = c
+def best_labels(kept, classes, label):
+    """Per node the first class of its greatest value; what is not kept is 0."""
+    for i in range(len(label)):
+        begin, end = stretch(kept, i)
+        best, most, gap = np.int64(0), -np.inf, np.int64(0)  # the gap: the first class that has no entry
+        for k in range(begin, end):
+            c, value = np.int64(class_at(kept, k)), value_at(kept, k)
+            gap += c == gap
+            if value > most:
+                best, most = c, value
+        if gap < classes and (most < 0.0 or (most == 0.0 and gap < best)):
+            best = gap
         label[i] = best
 
 
 @kernel
 def labels_below(label, parent, possible, sole):
-    """Which labels stand at or below each node, and the only one where there is but one. Children come after parents: backwards."""
+    """Which labels stand at or below each node, a bit for each, and the only one where there is but one. Children come after parents:
+    backwards."""
     for i in range(len(label) - 1, -1, -1):
-        possible[i, label[i]] = 1
-        count = 0
-        for c in range(possible.shape[1]):
-            if possible[i, c]:
-                count += 1
-                if parent[i] >= 0:
-                    possible[parent[i], c] = 1
-        sole[i] = label[i] if count == 1 else -1
+        possible[i, label[i] >> 3] |= np.uint8(1 << (label[i] & 7))
+        only = True
+        for b in range(possible.shape[1]):
+            bits = possible[i, b]
+            only &= bits == (np.uint8(1 << (label[i] & 7)) if b == label[i] >> 3 else np.uint8(0))
+            if parent[i] >= 0:
+                possible[parent[i], b] |= bits
+        sole[i] = label[i] if only else -1
 
 
 @kernel
-def bounds_below(values, parent, roots, weights, scale, least, greatest):
-    """The least and greatest whole-number value per class at or below each node."""
+def greatest_values(kept, roots, greatest):
+    """Per tree the greatest size of any value."""
     for t in range(len(roots)):
-        end = roots[t + 1] if t + 1 < len(roots) else len(values)
+        begin = np.uint64(kept.value_start[roots[t]])
+        end = np.uint64(kept.value_start[roots[t + 1] if t + 1 < len(roots) else len(kept.value_start) - 1])
+        greatest[t] = 0.0
+        for k in range(begin, end):
+            greatest[t] = max(greatest[t], abs(value_at(kept, k)))
+
+
+@kernel
+def bounds_below(kept, parent, roots, weights, scale, least, greatest):
+    """The least and greatest whole-number value per class at or below each node."""
+    nodes = len(parent)
+    least[:, :] = 0
+    for t in range(len(roots)):
+        end = roots[t + 1] if t + 1 < len(roots) else nodes
         for i in range(roots[t], end):
-            for c in range(values.shape[1]):
-                least[i, c] = np.int64(np.rint(weights[t] * values[i, c] * scale))
-                greatest[i, c] = least[i, c]
-    for i in range(len(values) - 1, -1, -1):
+            first, last = stretch(kept, i)
+            for k in range(first, last):
+                least[i, class_at(kept, k)] = np.int64(np.rint(weights[t] * value_at(kept, k) * scale))
+            greatest[i] = least[i]
+    for i in range(nodes - 1, -1, -1):
         if parent[i] >= 0:
-            for c in range(values.shape[1]):
+            for c in range(least.shape[1]):
                 least[parent[i], c] = min(least[parent[i], c], least[i, c])
                 greatest[parent[i], c] = max(greatest[parent[i], c], greatest[i, c])
 

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from frugal.models.kernels.compiling import inlined, kernel
 from frugal.models.kernels.marks import LEAF, NONE
 from frugal.models.kernels.pricing import marginal
-from frugal.models.kernels.serving.walking import AHEAD, ANSWERED, PENDING, any_step
+from frugal.models.kernels.serving.walking import AHEAD, ANSWERED, NO_TABLE, PENDING, any_step
 
 
 @inlined
@@ -81,7 +81,6 @@ class Search(NamedTuple):
     """Room for looking below a node."""
 
     stack: NDArray[np.int32]
-    pushed: NDArray[np.bool_]  # per node
     listed: NDArray[np.bool_]  # per feature
     found: NDArray[np.int32]
 
@@ -89,19 +88,16 @@ class Search(NamedTuple):
 @kernel
 def new_search(forest):
     nodes, features = (len(forest.nodes), len(forest.arity)) if forest.order & AHEAD else (0, 0)
-    return Search(np.empty(nodes, np.int32), np.empty(nodes, np.bool_), np.empty(features, np.bool_), np.empty(features, np.int32))
+    return Search(np.empty(nodes, np.int32), np.empty(features, np.bool_), np.empty(features, np.int32))
 
 
 @inlined
 def below(forest, case, row, t, search):
     """Fill `search.found` with the features, neither answered nor pending, that tree t may still need below the node it waits on, in
     preorder: Turney's "order all that may be needed". Gives how many."""
-    top = case.position[t]
-    end = forest.roots[t + 1] if t + 1 < len(forest.roots) else len(forest.nodes)
-    search.pushed[top:end] = False
     search.listed[:] = False
     count, depth = 0, 1
-    search.stack[0] = top
+    search.stack[0] = case.position[t]
     while depth:
         depth -= 1
         i = search.stack[depth]
@@ -118,35 +114,18 @@ def below(forest, case, row, t, search):
             search.listed[feature] = True
             search.found[count] = feature
             count += 1
-        depth = push_children(forest, i, search.pushed, search.stack, depth)
+        for child in range(last_child(forest, i), forest.nodes[i]["first"] - 1, -1):
+            search.stack[depth] = child
+            depth += 1
     return count
 
 
 @inlined
-def push_children(forest, i, pushed, stack, depth):
-    """Push every child of node i once, the first in the order of the nodes on top."""
-    start = depth
+def last_child(forest, i):
     node = forest.nodes[i]
-    if node["second"] >= 0:
-        depth = push(node["second"], pushed, stack, depth)
-        depth = push(node["first"], pushed, stack, depth)
-    else:
-        for k in range(node["first"] + forest.arity[node["feature"]] - 1, node["first"] - 1, -1):
-            depth = push(forest.children[k], pushed, stack, depth)
-    depth = push(node["missing"], pushed, stack, depth)
-    for k in range(start + 1, depth):  # insertion sort, and mostly in order already
-        child, at = stack[k], k
-        while at > start and stack[at - 1] < child:
-            stack[at] = stack[at - 1]
-            at -= 1
-        stack[at] = child
-    return depth
-
-
-@inlined
-def push(child, pushed, stack, depth):
-    if child < 0 or pushed[child]:
-        return depth
-    pushed[child] = True
-    stack[depth] = child
-    return depth + 1
+    if node["table"] == NO_TABLE:
+        return np.int64(node["first"]) + 1
+    last = np.int64(node["missing"])
+    for k in range(forest.arity[node["feature"]]):
+        last = max(last, node["first"] + np.int64(forest.outcomes[node["table"] + k]))
+    return last

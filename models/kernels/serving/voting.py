@@ -13,6 +13,7 @@ whole themselves, so that they can be kept up to date tree by tree without drift
 import numpy as np
 
 from frugal.models.kernels.compiling import inlined
+from frugal.models.kernels.serving.values import class_at, stretch, value_at, value_of
 from frugal.models.kernels.serving.walking import ADDITIVE, ENDED, MAJORITY, labels_vote
 
 
@@ -25,8 +26,9 @@ def tally(forest, position, totals):
         if labels_vote(forest):
             totals[forest.label[i]] += forest.weights[t]
         else:
-            for c in range(len(totals)):
-                totals[c] += forest.weights[t] * forest.values[i, c]
+            begin, end = stretch(forest, i)
+            for k in range(begin, end):
+                totals[class_at(forest, k)] += forest.weights[t] * value_at(forest, k)
 
 
 @inlined
@@ -84,11 +86,23 @@ def bound(forest, case):
                 greatest[only] += share
             else:
                 for c in range(len(greatest)):
-                    greatest[c] += share * forest.possible[i, c]
+                    greatest[c] += share * is_possible(forest, i, c)
+        elif ended:
+            begin, end = stretch(forest, i)
+            for k in range(begin, end):
+                given = whole(forest, t, value_at(forest, k))
+                least[class_at(forest, k)] += given
+                greatest[class_at(forest, k)] += given
         else:
             for c in range(len(least)):
-                least[c] += whole(forest, t, forest.values[i, c]) if ended else forest.least[i, c]
-                greatest[c] += whole(forest, t, forest.values[i, c]) if ended else forest.greatest[i, c]
+                least[c] += forest.least[i, c]
+                greatest[c] += forest.greatest[i, c]
+
+
+@inlined
+def is_possible(forest, i, c):
+    """1 where class c is the label of a node at or below node i, else 0."""
+    return np.int64(forest.possible[i, c >> 3] >> (c & 7)) & 1
 
 
 @inlined
@@ -96,12 +110,12 @@ def lead_at(forest, t, i, wanted, label, rival):
     """What tree t, on node i, surely adds to the lead of one class over another."""
     if not labels_vote(forest):
         if wanted == ENDED:
-            return whole(forest, t, forest.values[i, label]) - whole(forest, t, forest.values[i, rival])
+            return whole(forest, t, value_of(forest, i, label)) - whole(forest, t, value_of(forest, i, rival))
         return forest.least[i, label] - forest.greatest[i, rival]
     only = forest.label[i] if wanted == ENDED else forest.sole[i]
     if only >= 0:
         return forest.shares[t] * (np.int64(only == label) - np.int64(only == rival))
-    return -forest.shares[t] * np.int64(forest.possible[i, rival])
+    return -forest.shares[t] * is_possible(forest, i, rival)
 
 
 @inlined

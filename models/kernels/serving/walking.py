@@ -18,10 +18,12 @@ MAJORITY, WEIGHTED, COUNTS, ADDITIVE = range(4)  # `vote`: a tree gives its node
 SEQUENTIAL, VOTES, AHEAD = 0, 1, 2  # bits of `order`
 AT_LEAVES, WHEN_DECIDED = range(2)  # `stop`
 
-# What a walk reads of a node, in one half of a cache line. Numeric: `first` and `second` are its children. Categorical: `second` is -1
-# and `first` is where its slice of the child table starts.
+NO_TABLE = -1  # `table` of a test that compares numbers
+
+# What a walk reads of a node, in one half of a cache line. Outcome 0 is low < value <= threshold, which a test for one category is too, of
+# its code; or, where there is a table, what that says from `table` on. Child = first + outcome.
 NODE = np.dtype(
-    [("feature", "i4"), ("first", "i4"), ("second", "i4"), ("missing", "i4"), ("low", "f8"), ("threshold", "f8")],
+    [("feature", "i4"), ("first", "i4"), ("missing", "i4"), ("table", "i4"), ("low", "f8"), ("threshold", "f8")],
     align=True,
 )
 
@@ -30,14 +32,19 @@ class Forest(NamedTuple):
     """An ensemble as kernels read it. As one tuple: a dozen parts cost 2.6 us a call together, 1 to 1.7 one by one."""
 
     nodes: NDArray[np.void]  # NODE, all trees
-    children: NDArray[np.int32]  # the child table of the categorical splits
+    outcomes: NDArray[np.int16]  # the tables of the tests for every category
     arity: NDArray[np.int32]  # per feature: how many categories, 0 for numeric
     roots: NDArray[np.int32]
     weights: NDArray[np.float64]  # per tree
     shares: NDArray[np.int64]  # the same in whole numbers, for exact sums
-    values: NDArray[np.float64]  # nodes x classes
+    classes: int
+    value_start: NDArray[np.int32]  # nodes + 1, and the four that follow: see values.py
+    value_class: NDArray[np.uint8]
+    class_bytes: int
+    values: NDArray[np.uint8]
+    value_bytes: int
     label: NDArray[np.int32]  # per node: the class of its greatest value
-    possible: NDArray[np.uint8]  # nodes x classes: a label at or below the node; empty where values are summed
+    possible: NDArray[np.uint8]  # nodes x (classes / 8): a bit for each label at or below the node; empty where values are summed
     sole: NDArray[np.int32]  # the only possible label, or -1
     least: NDArray[np.int64]  # nodes x classes, at or below the node, in whole numbers; empty where labels are counted
     greatest: NDArray[np.int64]
@@ -47,7 +54,7 @@ class Forest(NamedTuple):
     stop: int  # AT_LEAVES or WHEN_DECIDED
     scale: float  # whole numbers per unit of vote
     margin: int  # what a lead must exceed
-    numeric: bool  # no categorical split anywhere
+    numeric: bool  # no table anywhere
     trail: NDArray[np.int64]  # trees + 1: where each tree's longest path starts in an array that holds one after the other
 
 
@@ -79,7 +86,7 @@ def labels_vote(forest):
 
 @kernel
 def new_case(forest, prices):
-    features, classes, trees, groups = len(forest.arity), forest.values.shape[1], len(forest.roots), prices.groups
+    features, classes, trees, groups = len(forest.arity), forest.classes, len(forest.roots), prices.groups
     return Case(
         np.zeros(features, np.uint8),
         new_basket(prices),
@@ -103,14 +110,12 @@ def new_case(forest, prices):
 def step(forest, plain, i, value):
     """The child of node i for this value (nan is missing), or -1.
 
-    `plain` promises a numeric split and a value that is there. Then the child is computed without a branch: which way a case goes is what
+    `plain` promises a test of numbers and a value that is there. Then the child is computed without a branch: which way a case goes is what
     a processor cannot guess, and a wrong guess costs more than the rest of the step (4 us against 10 for a row through 40 trees).
     """
     node = forest.nodes[i]
-    inside = np.int64((value <= node["threshold"]) & (value > node["low"]))
-    second = np.int64(node["second"])
-    child = second + inside * (node["first"] - second)
-    return child if plain else any_step(forest, i, value)
+    outside = np.int64((value > node["threshold"]) | (value <= node["low"]))
+    return node["first"] + outside if plain else any_step(forest, i, value)
 
 
 @inlined
@@ -118,15 +123,15 @@ def any_step(forest, i, value):
     node = forest.nodes[i]
     if value != value:
         return np.int64(node["missing"])
-    if node["second"] >= 0:
-        return np.int64(node["first"] if value <= node["threshold"] and value > node["low"] else node["second"])
-    child = np.int64(forest.children[node["first"] + np.int64(value)])
-    return child if child >= 0 else np.int64(node["missing"])
+    if node["table"] == NO_TABLE:
+        return np.int64(node["first"]) + np.int64((value > node["threshold"]) | (value <= node["low"]))
+    outcome = np.int64(forest.outcomes[node["table"] + np.int64(value)])
+    return node["first"] + outcome if outcome >= 0 else np.int64(node["missing"])
 
 
 @inlined
 def is_plain(forest, row):
-    """Whether every step of this row is a numeric one with a value."""
+    """Whether every step of this row compares numbers that are there."""
     if not forest.numeric:
         return False
     there = True

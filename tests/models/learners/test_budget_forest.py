@@ -60,7 +60,7 @@ def test_measuring_takes_time_in_proportion_to_the_trees(data, monkeypatch):
     X, y, *_ = data
     measured, learner = [], BudgetForestClassifier(budget=1000, max_trees=200, alpha=30, random_state=0)
     real = learner._measure
-    monkeypatch.setattr(learner, "_measure", lambda trees, *rest: measured.append(len(trees)) or real(trees, *rest))
+    monkeypatch.setattr(learner, "_measure", lambda trees, *rest: measured.append(len(trees.roots)) or real(trees, *rest))
     learner.fit(X, y)
     assert learner.n_trees_ == 200
     assert measured[:6] == [1, 1, 2, 3, 4, 6]  # the first is the single leaf
@@ -182,8 +182,8 @@ def test_leaf_confidence_is_the_share_of_training_cases_in_the_leaves(data):
     for t in range(4):
         flat, i = forest.ensemble_.flat, forest.ensemble_.flat.roots[t]
         while flat.feature[i] >= 0:
-            i = flat.children[flat.child_start[i] + int(one[flat.feature[i]] > flat.threshold[i])]
-        counts += flat.values[i]
+            i = flat.first_child[i] + int(one[flat.feature[i]] > flat.threshold[i])
+        counts += flat.dense(i, 2)
     assert shares[0] == pytest.approx(counts[1] / counts.sum())
 
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from sklearn.utils.estimator_checks import check_estimator
 
 from frugal.models import CostModel, Ensemble, Feature, GreedyTreeClassifier, Price, Schema
+from frugal.models.kernels.marks import EVERY_CATEGORY
 from tests.naive import growing as naive
 
 WORDS = tuple(f"w{k:02}" for k in range(40))
@@ -55,12 +56,20 @@ def nested(ensemble):
     """A tree as (feature, cut, class counts, child where missing goes, children by outcome), each child the same again."""
     flat = ensemble.flat
 
+    every, tables = np.flatnonzero(flat.kind == EVERY_CATEGORY).tolist(), flat.tables(ensemble.schema.arity)
+
+    def child(i, outcome):
+        return None if outcome < 0 else below(flat.first_child[i] + outcome)
+
     def below(i):
+        values = flat.dense(i, len(ensemble.classes)).tolist()
         if flat.feature[i] < 0:
-            return flat.values[i].tolist()
-        children = [None if j < 0 else below(j) for j in flat.children[flat.child_start[i] : flat.child_start[i + 1]]]
-        way = None if flat.missing_child[i] < 0 else below(flat.missing_child[i])
-        return (int(flat.feature[i]), float(flat.threshold[i]), flat.values[i].tolist(), way, children)
+            return values
+        outcomes = range(2)
+        if flat.kind[i] == EVERY_CATEGORY:
+            outcomes = flat.outcomes[slice(*tables[every.index(i) :][:2])]
+        children = [child(i, outcome) for outcome in outcomes]
+        return (int(flat.feature[i]), float(flat.threshold[i]), values, child(i, flat.missing[i]), children)
 
     return below(0)
 
