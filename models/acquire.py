@@ -66,6 +66,7 @@ def acquire_classes(
     def work(part: slice) -> None:
         acquiring.acquire(
             forest,
+            ensemble.trail,
             ensemble.prices,
             table[part],
             limit,
@@ -92,7 +93,7 @@ def predict_classes(ensemble: Ensemble, X: Any, n_jobs: int | None = None) -> tu
     labels, probabilities = np.empty(len(table), np.int32), np.empty((len(table), len(ensemble.classes)))
 
     def work(part: slice) -> None:
-        acquiring.predict(ensemble.served, table[part], labels[part], probabilities[part])
+        acquiring.predict(ensemble.served, ensemble.trail, table[part], labels[part], probabilities[part])
 
     in_threads(work, len(table), n_jobs)
     return labels, probabilities

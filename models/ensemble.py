@@ -91,6 +91,7 @@ class Ensemble:
         self._arrays = flat.own()
         parent = self._arrays.check(schema, len(self.classes), vote)
         self.flat = self._arrays.frozen()
+        self.trail = trail_starts(parent, self._arrays.roots)  # where each tree's longest path starts in an array of all
         self.served = self._served(self._arrays, parent)
         self.used = used_names(flat, schema)
 
@@ -135,8 +136,8 @@ class Ensemble:
             roots=self.served.roots[:trees],
             weights=self.served.weights[:trees],
             shares=self.served.shares[:trees],
-            trail=self.served.trail[: trees + 1],
         )
+        first.trail = self.trail[: trees + 1]
         first.used = used_names(first.flat, self.schema)
         return first
 
@@ -180,7 +181,6 @@ class Ensemble:
     def _served(self, flat: Flat, parent: NDArray[np.int32]) -> Forest:
         kept, classes = flat.kept(), len(self.classes)
         votes = ballot(self.vote, self.stop, kept, classes, parent, flat.roots, flat.weights)
-        trail = trail_starts(parent, flat.roots)
         return Forest(
             nodes=packed(flat, self.schema.arity),
             outcomes=flat.outcomes,
@@ -192,9 +192,7 @@ class Ensemble:
             **kept._asdict(),
             label=votes.label,
             possible=votes.possible,
-            sole=votes.sole,
-            least=votes.least,
-            greatest=votes.greatest,
+            bounds=votes.bounds,
             penalties=self.penalties if self.penalties is not None else np.empty((0, 0)),
             vote=VOTES[self.vote],
             order=ORDERS[self.order] | DELAYS[self.delayed],
@@ -202,7 +200,6 @@ class Ensemble:
             scale=votes.scale,
             margin=votes.margin,
             numeric=not len(flat.outcomes),
-            trail=trail,
         )
 
 

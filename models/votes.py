@@ -28,9 +28,7 @@ class Ballot(NamedTuple):
 
     label: NDArray[np.int32]
     possible: NDArray[np.uint8]
-    sole: NDArray[np.int32]
-    least: NDArray[np.int64]
-    greatest: NDArray[np.int64]
+    bounds: NDArray[np.int64]
     shares: NDArray[np.int64]
     scale: float
     margin: int
@@ -57,22 +55,21 @@ def ballot(
     _check_room(counted * -(-classes // 8) + summed * classes * 16, nodes, classes)
     label = np.empty(nodes, np.int32)
     best_labels(kept, classes, label)
-    possible, sole = np.zeros((counted, -(-classes // 8)), np.uint8), np.empty(counted, np.int32)
-    least, greatest = np.empty((summed, classes), np.int64), np.empty((summed, classes), np.int64)
+    possible, bounds = np.zeros((counted, -(-classes // 8)), np.uint8), np.empty((summed, 2, classes), np.int64)
     weight_scale = 1.0 if vote == "majority" else _scale(float(weights.sum()))
     shares = np.maximum(1, np.rint(weights * weight_scale)).astype(np.int64)
     if counted:
-        labels_below(label, parent, possible, sole)
+        labels_below(label, parent, possible)
     if labels_vote(vote):
         margin = 0 if vote == "majority" else int(MARGIN * weights.sum() * weight_scale)
-        return Ballot(label, possible, sole, least, greatest, shares, weight_scale, margin)
+        return Ballot(label, possible, bounds, shares, weight_scale, margin)
     greatest_value = np.empty(len(roots))
     greatest_values(kept, roots, greatest_value)
     total = float((weights * greatest_value).sum())
     scale = _scale(total)
     if summed:
-        bounds_below(kept, parent, roots, weights, scale, least, greatest)
-    return Ballot(label, possible, sole, least, greatest, shares, scale, int(MARGIN * total * scale))
+        bounds_below(kept, parent, roots, weights, scale, bounds)
+    return Ballot(label, possible, bounds, shares, scale, int(MARGIN * total * scale))
 
 
 def _check_room(size: int, nodes: int, classes: int) -> None:

@@ -102,8 +102,8 @@ def test_one_long_tree_among_many_short_ones_costs_no_more_memory_than_both():
         tree = Split("f", [1, 1], threshold=float(i), children=[Leaf([0, 1]), tree])
     ensemble = Ensemble.of([tree, *(Leaf([1, 0]) for _ in range(30_000))], Schema([Feature("f")]), classes=["a", "b"], vote="majority")
     assert predict(ensemble, [[1e9]])[0].tolist() == ["a"]
-    assert len(ensemble.served.trail) == 30_002
-    assert ensemble.served.trail[-1] < 100_000
+    assert len(ensemble.trail) == 30_002
+    assert ensemble.trail[-1] < 100_000
 
 
 def test_no_rows_and_labels_of_mixed_kinds():

@@ -63,6 +63,15 @@ def test_the_class_of_a_node_is_the_first_of_its_greatest_value_though_zeros_are
         assert ensemble.served.label.tolist() == [label]
 
 
+def test_what_may_come_below_a_node_is_kept_in_bits():
+    leaves = [Leaf([int(c == k) for c in range(20)]) for k in (0, 9, 9)]
+    inner = Split("size", [0] * 9 + [2] + [0] * 10, threshold=2, children=leaves[1:])
+    root = Split("size", [1] + [0] * 8 + [2] + [0] * 10, threshold=1, children=[leaves[0], inner])
+    served = Ensemble.of([root], SCHEMA, classes=range(20), vote="majority").served
+    assert served.label.tolist() == [~9, 0, 9, 9, 9]
+    assert served.possible.tolist() == [[1, 2, 0], [1, 0, 0], [0, 2, 0], [0, 2, 0], [0, 2, 0]]
+
+
 def test_a_test_for_one_category_needs_no_table():
     many = Schema([Feature("word", "categorical", tuple(f"w{k}" for k in range(10_000)))])
     one = Split("word", [5, 5], category="w77", children=[Leaf([5, 0]), Leaf([0, 5])], missing=1)

@@ -46,12 +46,12 @@ class Trails(NamedTuple):
 
 
 @kernel
-def new_trails(forest):
+def new_trails(forest, trail):
     trees, features = len(forest.roots), len(forest.arity)
     return Trails(
-        forest.trail,
-        np.empty(forest.trail[-1], np.uint32),
-        np.empty(forest.trail[-1], np.int32),
+        trail,
+        np.empty(trail[-1], np.uint32),
+        np.empty(trail[-1], np.int32),
         np.empty(trees, np.int32),
         np.empty(trees, np.int64),
         np.empty(trees, np.uint32),
@@ -66,7 +66,7 @@ def new_trails(forest):
 
 
 @kernel
-def acquire(forest, prices, rows, budget, confidence, labels, probabilities, costs, acquired):
+def acquire(forest, trail, prices, rows, budget, confidence, labels, probabilities, costs, acquired):
     """For every row: label, probabilities, cost and the features bought; fills the last four arrays."""
     acquire_rows(
         forest,
@@ -75,7 +75,7 @@ def acquire(forest, prices, rows, budget, confidence, labels, probabilities, cos
         budget,
         confidence,
         new_case(forest, prices),
-        new_trails(forest),
+        new_trails(forest, trail),
         labels,
         probabilities,
         costs,
@@ -101,12 +101,12 @@ def acquire_rows(forest, prices, rows, budget, confidence, case, trails, labels,
 
 
 @kernel
-def predict(forest, rows, labels, probabilities):
+def predict(forest, trail, rows, labels, probabilities):
     """Every tree walked to its end for every row; fills the last two arrays."""
     predict_rows(
         forest,
         rows,
-        new_trails(forest),
+        new_trails(forest, trail),
         np.empty(len(forest.roots), np.int32),
         np.empty(forest.classes),
         labels,

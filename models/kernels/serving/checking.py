@@ -5,6 +5,7 @@ import numpy as np
 from frugal.models.kernels.compiling import inlined, kernel
 from frugal.models.kernels.marks import BIN, CUT, ENDS, EVERY_CATEGORY, LEAF, NEVER_SEEN, NO_TEST, ONE_CATEGORY
 from frugal.models.kernels.serving.values import class_at, stretch, value_at
+from frugal.models.kernels.serving.walking import GREATEST, LEAST
 
 FINE = 0
 BAD_FEATURE, BAD_KIND, BAD_CATEGORY, BAD_LEAF, BAD_MISSING, BAD_CHILD, TWO_PARENTS, ORPHAN = range(1, 9)
@@ -142,9 +143,9 @@ def best_labels(kept, classes, label):
 
 
 @kernel
-def labels_below(label, parent, possible, sole):
-    """Which labels stand at or below each node, a bit for each, and the only one where there is but one. Children come after parents:
-    backwards."""
+def labels_below(label, parent, possible):
+    """Which labels stand at or below each node, a bit for each; `label` becomes its complement where there is more than one. Children come
+    after parents: backwards."""
     for i in range(len(label) - 1, -1, -1):
         possible[i, label[i] >> 3] |= np.uint8(1 << (label[i] & 7))
         only = True
@@ -153,7 +154,7 @@ def labels_below(label, parent, possible, sole):
             only &= bits == (np.uint8(1 << (label[i] & 7)) if b == label[i] >> 3 else np.uint8(0))
             if parent[i] >= 0:
                 possible[parent[i], b] |= bits
-        sole[i] = label[i] if only else -1
+        label[i] = label[i] if only else ~label[i]
 
 
 @kernel
@@ -168,9 +169,10 @@ def greatest_values(kept, roots, greatest):
 
 
 @kernel
-def bounds_below(kept, parent, roots, weights, scale, least, greatest):
+def bounds_below(kept, parent, roots, weights, scale, bounds):
     """The least and greatest whole-number value per class at or below each node."""
     nodes = len(parent)
+    least, greatest = bounds[:, LEAST], bounds[:, GREATEST]
     least[:, :] = 0
     for t in range(len(roots)):
         end = roots[t + 1] if t + 1 < len(roots) else nodes

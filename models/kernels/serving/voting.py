@@ -14,7 +14,7 @@ import numpy as np
 
 from frugal.models.kernels.compiling import inlined
 from frugal.models.kernels.serving.values import class_at, stretch, value_at, value_of
-from frugal.models.kernels.serving.walking import ADDITIVE, ENDED, MAJORITY, labels_vote
+from frugal.models.kernels.serving.walking import ADDITIVE, ENDED, GREATEST, LEAST, MAJORITY, labels_vote
 
 
 @inlined
@@ -24,7 +24,7 @@ def tally(forest, position, totals):
     for t in range(len(position)):
         i = position[t]
         if labels_vote(forest):
-            totals[forest.label[i]] += forest.weights[t]
+            totals[label_at(forest, i)] += forest.weights[t]
         else:
             begin, end = stretch(forest, i)
             for k in range(begin, end):
@@ -80,7 +80,7 @@ def bound(forest, case):
     for t in range(len(case.position)):
         i, ended, share = case.position[t], case.wanted[t] == ENDED, forest.shares[t]
         if labels_vote(forest):
-            only = forest.label[i] if ended else forest.sole[i]
+            only = label_at(forest, i) if ended else np.int64(forest.label[i])
             if only >= 0:
                 least[only] += share
                 greatest[only] += share
@@ -95,8 +95,15 @@ def bound(forest, case):
                 greatest[class_at(forest, k)] += given
         else:
             for c in range(len(least)):
-                least[c] += forest.least[i, c]
-                greatest[c] += forest.greatest[i, c]
+                least[c] += forest.bounds[i, LEAST, c]
+                greatest[c] += forest.bounds[i, GREATEST, c]
+
+
+@inlined
+def label_at(forest, i):
+    """The label of node i. It is kept as its complement where a walk that goes on may come to another one: one array instead of two."""
+    label = np.int64(forest.label[i])
+    return label if label >= 0 else ~label
 
 
 @inlined
@@ -111,8 +118,8 @@ def lead_at(forest, t, i, wanted, label, rival):
     if not labels_vote(forest):
         if wanted == ENDED:
             return whole(forest, t, value_of(forest, i, label)) - whole(forest, t, value_of(forest, i, rival))
-        return forest.least[i, label] - forest.greatest[i, rival]
-    only = forest.label[i] if wanted == ENDED else forest.sole[i]
+        return forest.bounds[i, LEAST, label] - forest.bounds[i, GREATEST, rival]
+    only = label_at(forest, i) if wanted == ENDED else np.int64(forest.label[i])
     if only >= 0:
         return forest.shares[t] * (np.int64(only == label) - np.int64(only == rival))
     return -forest.shares[t] * is_possible(forest, i, rival)

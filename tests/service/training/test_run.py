@@ -114,7 +114,9 @@ def test_the_curve_of_a_prefix_is_that_of_the_forest_built_from_its_trees() -> N
     ensemble = train(table(), spec(params={"max_trees": 9})).ensemble
     codes = read_table(table().only(["colour", "size", "noise"]), schema=ensemble.schema).codes
     for trees in (1, 4, 9):
-        anew = Ensemble(ensemble.flat.first(trees, ensemble.schema.arity), ensemble.schema, ensemble.costs, classes=ensemble.classes, vote="majority")
+        anew = Ensemble(
+            ensemble.flat.first(trees, ensemble.schema.arity), ensemble.schema, ensemble.costs, classes=ensemble.classes, vote="majority"
+        )
         one, other = acquire(ensemble.prefix(trees), codes), acquire(anew, codes)
         assert (one.labels == other.labels).all()
         assert (one.acquired == other.acquired).all()
