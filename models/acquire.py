@@ -20,10 +20,11 @@ BLOCK = 1024  # rows a thread takes at a time: some milliseconds of work
 
 @dataclass(frozen=True, slots=True)
 class Acquisition:
-    """Row by row: the label and probabilities a session would have ended with, what it would have paid, and for which features."""
+    """Row by row: the label, probabilities and votes a session would have ended with, what it would have paid, and for which features."""
 
     labels: NDArray[Any]
     probabilities: NDArray[np.float64]  # rows x classes
+    votes: NDArray[np.float64]  # rows x classes: the shares of the vote
     cost: NDArray[np.float64]
     acquired: NDArray[np.bool_]  # rows x features
 
@@ -59,7 +60,8 @@ def acquire_classes(
     table = codes_of(ensemble, X)
     rows, classes = len(table), len(ensemble.classes)
     labels, costs = np.empty(rows, np.int32), np.empty(rows, np.int64)
-    probabilities, acquired = np.empty((rows, classes)), np.zeros((rows, len(ensemble.schema)), np.bool_)
+    probabilities, votes = np.empty((rows, classes)), np.empty((rows, classes))
+    acquired = np.zeros((rows, len(ensemble.schema)), np.bool_)
     limit, sure = _remaining(budget, 0), _confidence(confidence)
     forest = ensemble.served._replace(stop=AT_LEAVES) if to_leaves else ensemble.served
 
@@ -73,12 +75,13 @@ def acquire_classes(
             sure,
             labels[part],
             probabilities[part],
+            votes[part],
             costs[part],
             acquired[part],
         )
 
     in_threads(work, rows, n_jobs)
-    return Acquisition(labels, probabilities, costs / MILLION, acquired)
+    return Acquisition(labels, probabilities, votes, costs / MILLION, acquired)
 
 
 def predict(ensemble: Ensemble, X: Any, n_jobs: int | None = None) -> tuple[NDArray[Any], NDArray[np.float64]]:

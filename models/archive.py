@@ -45,6 +45,8 @@ WANTED = (
     "stop",
     "delayed",
     "penalties",
+    "smoothing",
+    "calibration",
     "metrics",
 )
 
@@ -151,6 +153,8 @@ def _manifest(ensemble: Ensemble) -> dict[str, Any]:
         "stop": ensemble.stop,
         "delayed": ensemble.delayed,
         "penalties": None if ensemble.penalties is None else ensemble.penalties.tolist(),
+        "smoothing": ensemble.smoothing,
+        "calibration": ensemble.calibration,
         "schema": [
             {"name": f.name, "kind": f.kind, "categories": list(f.categories), "unit": f.unit, "question": f.question}
             for f in ensemble.schema.features

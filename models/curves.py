@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from frugal.models.acquire import acquire, predict
+from frugal.models.acquire import acquire
 from frugal.models.ensemble import Ensemble
 
 
@@ -59,8 +59,8 @@ def frontier(points: Iterable[Point]) -> list[Point]:
 
 def leaf_confidence(ensemble: Ensemble, X: Any, label: Any) -> NDArray[np.float64]:
     """The confidence of the Yahoo experiment: the share of a class among all training cases in the leaves that a case reaches."""
-    shares = predict(ensemble.with_settings(vote="counts", stop="leaf"), X)[1]
-    return np.asarray(shares[:, ensemble.classes.index(label)])
+    found = acquire(ensemble.with_settings(vote="counts", stop="leaf"), X, to_leaves=True)
+    return np.asarray(found.votes[:, ensemble.classes.index(label)])
 
 
 def precision_at_5(relevance: Sequence[float], relevant: Sequence[bool], query: Sequence[Any]) -> float:

@@ -45,10 +45,14 @@ class Wait:
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """The prediction, and why nothing more is asked: leaf, decided, confident, budget or exhausted."""
+    """The prediction, and why nothing more is asked: leaf, decided, confident, budget or exhausted.
+
+    `probabilities` say how likely each class is, `votes` which share of the trees' votes it has.
+    """
 
     label: Label
     probabilities: dict[Label, float]
+    votes: dict[Label, float]
     reason: str
 
 
@@ -61,6 +65,7 @@ class Standing(NamedTuple):
     decision: Decision
     label: Label
     probabilities: dict[Label, float]
+    votes: dict[Label, float]
 
 
 def decide(
@@ -83,7 +88,7 @@ def decide(
     seed : for votes that draw trees at random; the four here draw none
     bought : the features whose purchase set the prices; by default every answer that is not None
     pending : features that are ordered but not yet in
-    confidence : stop once the leading label's probability reaches this
+    confidence : stop once the label's told probability reaches this
 
     Examples
     --------
@@ -94,9 +99,9 @@ def decide(
     >>> decide(ensemble, {})
     Ask(feature='fever', cost=2.5, why={'trees_waiting': 1, 'votes_undecided': 1.0, 'price': 2.5})
     >>> decide(ensemble, {}, budget=2)
-    Stop(label='well', probabilities={'well': 0.6, 'flu': 0.4}, reason='budget')
+    Stop(label='well', probabilities={'well': 0.6, 'flu': 0.4}, votes={'well': 0.6, 'flu': 0.4}, reason='budget')
     >>> decide(ensemble, {"fever": "yes"})
-    Stop(label='flu', probabilities={'well': 0.25, 'flu': 0.75}, reason='leaf')
+    Stop(label='flu', probabilities={'well': 0.32, 'flu': 0.6799999999999999}, votes={'well': 0.25, 'flu': 0.75}, reason='leaf')
     """
     return stand(ensemble, answers, budget, spent, seed, bought=bought, pending=pending, confidence=confidence).decision
 
@@ -112,19 +117,20 @@ def stand(
     pending: Iterable[str] = (),
     confidence: float | None = None,
 ) -> Standing:
-    """`decide`, with the prediction as it stands now beside the decision."""
+    """`decide`, with the prediction as it stands now beside the decision: what Stop would say."""
     row, state = _encode(ensemble, answers, bought, pending)
-    verdict, feature, cost, price, trees, undecided, label, probabilities, wanted = deciding.decide(
+    verdict, feature, cost, price, trees, undecided, label, probabilities, votes, wanted = deciding.decide(
         ensemble.served, ensemble.prices, row, state, _remaining(budget, spent), _confidence(confidence)
     )
     chances = dict(zip(ensemble.classes, probabilities.tolist(), strict=True))
+    shares = dict(zip(ensemble.classes, votes.tolist(), strict=True))
     said = ensemble.classes[label]
     if verdict == deciding.ASK:
         why = {"trees_waiting": trees, "votes_undecided": undecided, "price": money(price)}
-        return Standing(Ask(ensemble.schema.names[feature], money(cost), why), said, chances)
+        return Standing(Ask(ensemble.schema.names[feature], money(cost), why), said, chances, shares)
     if verdict == deciding.WAIT:
-        return Standing(Wait(_awaited(ensemble, state, wanted)), said, chances)
-    return Standing(Stop(said, chances, REASONS[verdict]), said, chances)
+        return Standing(Wait(_awaited(ensemble, state, wanted)), said, chances, shares)
+    return Standing(Stop(said, chances, shares, REASONS[verdict]), said, chances, shares)
 
 
 def _encode(ensemble: Ensemble, answers: Mapping[str, Value], bought: Collection[str] | None, pending: Iterable[str]) -> tuple[Any, Any]:

@@ -10,6 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from frugal.models.calibrate import Calibration
 from frugal.models.costs import LONGEST_NAME, LONGEST_TEXT, CostModel, is_word, shown
 from frugal.models.describing import path_text, tree_text
 from frugal.models.flat import LOUDEST, Flat, packed
@@ -19,11 +20,12 @@ from frugal.models.kernels.serving.checking import trail_starts
 from frugal.models.kernels.serving.walking import Forest
 from frugal.models.schema import Schema, Value
 from frugal.models.tree import Leaf, Split, Tree
-from frugal.models.votes import VOTES, ballot
+from frugal.models.votes import VOTES, ballot, prior
 
 ORDERS = {"sequential": walking.SEQUENTIAL, "votes": walking.VOTES}
 STOPS = {"leaf": walking.AT_LEAVES, "decided": walking.WHEN_DECIDED}
 DELAYS = {"wait": 0, "ahead": walking.AHEAD}
+SETTINGS = ("vote", "order", "stop", "delayed", "penalties", "smoothing", "calibration", "learner", "parameters", "metrics")
 MOST_CLASSES = 2**16  # their positions are kept in two bytes
 DEEPEST = 20  # levels of arrays and objects in parameters and metrics
 Label = str | int | float | bool
@@ -65,6 +67,8 @@ class Ensemble:
         stop: Literal["leaf", "decided"] = "decided",
         delayed: Literal["wait", "ahead"] = "wait",
         penalties: Any = None,
+        smoothing: float = 1.0,
+        calibration: Mapping[str, Any] | None = None,
         learner: str | None = None,
         parameters: Mapping[str, Any] | None = None,
         metrics: Mapping[str, Any] | None = None,
@@ -82,6 +86,8 @@ class Ensemble:
             if value not in tuple(allowed):  # a file may hold what has no hash
                 raise ValueError(f"{name} is {value!r}: expected one of {', '.join(map(repr, allowed))}")
         self.penalties = _penalties(penalties, len(self.classes))
+        self.smoothing = _smoothing(smoothing)
+        self.calibration = None if calibration is None else Calibration.of(calibration, len(self.classes)).as_dict()
         if learner is not None and not isinstance(learner, str):
             raise ValueError(f"learner is {learner!r}: expected its name or None")
         if learner is not None and not is_word(learner):
@@ -123,7 +129,7 @@ class Ensemble:
             raise ValueError(f"trees is {trees!r}: expected a number from 1 to {len(self)}")
         if self.vote == "majority":
             return self._first(trees)
-        settings = {name: getattr(self, name) for name in ("vote", "order", "stop", "delayed", "penalties", "learner", "parameters")}
+        settings = {name: getattr(self, name) for name in SETTINGS if name != "metrics"}
         return Ensemble(self._arrays.first(trees, self.schema.arity), self.schema, self.costs, classes=self.classes, **settings)
 
     def _first(self, trees: int) -> "Ensemble":
@@ -136,19 +142,20 @@ class Ensemble:
             roots=self.served.roots[:trees],
             weights=self.served.weights[:trees],
             shares=self.served.shares[:trees],
+            prior=prior(first._arrays, len(self.classes)),
         )
         first.trail = self.trail[: trees + 1]
         first.used = used_names(first.flat, self.schema)
         return first
 
     def with_settings(self, **changes: Any) -> "Ensemble":
-        """The same trees asked or voted in another way: order, stop, vote, delayed, penalties, costs."""
+        """The same trees asked or voted in another way: order, stop, vote, delayed, penalties, smoothing,
+        calibration, costs."""
         if changes.keys() <= {"metrics"}:  # nothing that is served
             same = copy.copy(self)
             same.metrics = _plain(changes.get("metrics", self.metrics), "metrics")
             return same
-        names = ("vote", "order", "stop", "delayed", "penalties", "learner", "parameters", "metrics", "costs")
-        settings = {name: getattr(self, name) for name in names} | changes
+        settings = {name: getattr(self, name) for name in (*SETTINGS, "costs")} | changes
         costs = CostModel.of(settings.pop("costs"), self.schema.names)
         return Ensemble(self._arrays, self.schema, costs, classes=self.classes, **settings)
 
@@ -200,6 +207,9 @@ class Ensemble:
             scale=votes.scale,
             margin=votes.margin,
             numeric=not len(flat.outcomes),
+            prior=prior(flat, classes),
+            smoothing=self.smoothing,
+            calibration=np.array([self.calibration["slope"], *self.calibration["bias"]] if self.calibration else [], np.float64),
         )
 
 
@@ -214,6 +224,12 @@ def used_names(flat: Flat, schema: Schema) -> frozenset[str]:
     used = np.zeros(len(schema) + 1, bool)
     used[flat.feature] = True  # a leaf's -1 is the last, which is no feature's
     return frozenset(name for name, wanted in zip(schema.names, used.tolist(), strict=False) if wanted)
+
+
+def _smoothing(smoothing: float) -> float:
+    if isinstance(smoothing, bool) or not isinstance(smoothing, (int, float)) or not 0 <= smoothing <= LOUDEST:
+        raise ValueError(f"smoothing is {shown(smoothing)}: expected a number from 0 to {LOUDEST:g}")
+    return float(smoothing)
 
 
 def _classes(classes: Sequence[Label]) -> tuple[Label, ...]:

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from frugal.models.flat import Flat
 from frugal.models.kernels.serving import walking
 from frugal.models.kernels.serving.checking import best_labels, bounds_below, greatest_values, labels_below
 from frugal.models.kernels.serving.values import Values
@@ -70,6 +71,17 @@ def ballot(
     if summed:
         bounds_below(kept, parent, roots, weights, scale, bounds)
     return Ballot(label, possible, bounds, shares, scale, int(MARGIN * total * scale))
+
+
+def prior(flat: Flat, classes: int) -> NDArray[np.float64]:
+    """The share of each class where nothing is known: the mean over the trees, by weight, of the shares at their roots."""
+    shares, weight = np.zeros(classes), 0.0
+    for root, own in zip(flat.roots.tolist(), flat.weights.tolist(), strict=True):
+        counts = flat.dense(root, classes)
+        if counts.sum() > 0:
+            shares += own * (counts / counts.sum())
+            weight += own
+    return shares / weight if weight and (shares >= 0).all() else np.full(classes, 1 / classes)
 
 
 def _check_room(size: int, nodes: int, classes: int) -> None:

@@ -70,11 +70,22 @@ def models(draw, votes=("majority", "counts", "weighted", "additive"), most_tree
         delayed=draw(st.sampled_from(["wait", "ahead"])),
         weights=[draw(weight) for _ in grown],
         penalties=draw(penalty_matrices(classes)),
+        smoothing=draw(st.sampled_from([0.0, 0.5, 1.0, 1.0])),
+        calibration=draw(calibrations(classes)),
     )
 
 
+@st.composite
+def calibrations(draw, classes):
+    number = st.sampled_from([-1.5, -0.25, 0.0, 0.5, 2.0])
+    if draw(st.booleans()):
+        return None
+    return {"slope": draw(st.sampled_from([-0.9, -0.5, 0.0, 1.0])), "bias": [draw(number) for _ in range(classes)]}
+
+
 def ensemble_of(model, **changes):
-    settings = {name: getattr(model, name) for name in ("vote", "order", "stop", "delayed", "penalties")} | changes
+    settings = {name: getattr(model, name) for name in ("vote", "order", "stop", "delayed", "penalties", "smoothing", "calibration")}
+    settings |= changes
     return Ensemble.of(model.trees, model.schema, model.costs, classes=model.classes, weights=model.weights, **settings)
 
 

@@ -8,9 +8,11 @@ from typing import Any, Self
 
 import numpy as np
 
+from frugal.models.calibrate import Calibration, fit
 from frugal.models.costs import millionths, money
 from frugal.models.flat import Flat, Stack
 from frugal.models.grower import Grower
+from frugal.models.learners import points
 from frugal.models.learners.greedy import GreedyLearner, Prepared, Rows
 from frugal.models.learners.parameters import Aside, Whole, learned, learner, parameter
 from frugal.models.learners.progress import Progress, Tell, silent
@@ -84,8 +86,17 @@ class BudgetForestClassifier(GreedyLearner):
                 stacklevel=2,
             )
         self.alpha_, self.n_trees_ = best.alpha, best.trees
-        self._finish(prepared, rows, best.flat, "majority", {"error": best.error, "mean_cost": best.cost})
+        calibration = self._calibration(prepared, rows, best, growers[grid.index(best.alpha)]) if self.points and best.trees else None
+        self._finish(prepared, rows, best.flat, "majority", {"error": best.error, "mean_cost": best.cost}, calibration)
         return self
+
+    def _calibration(self, prepared: Prepared, rows: Rows, forest: Grown, grower: Grower) -> Calibration | None:
+        """Fitted out of bag: each row is judged by the trees whose samples left it out."""
+        some, apart = points.out_of_bag(grower.drawn, forest.trees, len(rows.codes), prepared.seed)
+        if not len(some):
+            return None
+        ensemble = self._ensemble(forest.flat, prepared, rows, "majority")
+        return fit(points.states(ensemble, rows.some(some), apart, prepared.seed, self.n_jobs), rows.count)
 
     def _grow_within(
         self,

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from frugal.models.acquire import Acquisition, acquire_classes, predict_classes
 from frugal.models.costs import CostModel
 from frugal.models.ensemble import Ensemble
-from frugal.models.learners.parameters import Aside, Columns, learned, learner, parameter, parameters_of
+from frugal.models.learners.parameters import Aside, Columns, Flag, learned, learner, parameter, parameters_of
 from frugal.models.schema import Schema
 from frugal.models.table import Table, column_names, read_labels, read_table
 
@@ -29,6 +29,12 @@ class Learner:
         kw_only=True,
     )
     categorical: Any = parameter(Columns(), "columns of numbers to be taken as categories", default=None, kw_only=True)
+    points: bool = parameter(
+        Flag(),
+        "calibrate told probabilities on rows that grew no tree; takes some longer",
+        default=False,
+        kw_only=True,
+    )
     n_jobs: int | None = parameter(
         Aside("a whole number other than 0, or None"),
         "threads: None is 1, -1 all cores; the model is the same for any number",

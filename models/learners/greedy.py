@@ -9,17 +9,21 @@ from numpy.typing import NDArray
 
 from frugal.models.acquire import acquire_classes, threads
 from frugal.models.binning import MOST_BINS, Binning
+from frugal.models.calibrate import Calibration, States, fit
 from frugal.models.costs import CostModel
 from frugal.models.criteria import IMPURITIES, SPLITS, STUMPS, criterion, impurity
 from frugal.models.ensemble import Ensemble
 from frugal.models.flat import Flat
 from frugal.models.grower import Grower, on_grid
+from frugal.models.learners import points
 from frugal.models.learners.estimator import Learner
 from frugal.models.learners.parameters import Choice, Grid, Number, Terms, Whole, check_parameters, learned, learner, parameter
 from frugal.models.learners.progress import Progress, Tell, silent
 from frugal.models.schema import Schema
 from frugal.models.table import read_weights
 from frugal.models.tree import Leaf, Tree
+
+SMOOTHING = 1.0  # cases of the training shares that are added to those of a node: see benchmarks/calibration.py
 
 
 @dataclass(frozen=True)
@@ -30,6 +34,9 @@ class Rows:
     classes: NDArray[np.int32]
     weights: NDArray[np.float64]
     count: int  # of classes
+
+    def some(self, which: NDArray[np.int64]) -> "Rows":
+        return Rows(self.codes[which], self.classes[which], self.weights[which], self.count)
 
     def leaf(self) -> Flat:
         """What predicts with nothing asked: a leaf with the weight of every class."""
@@ -55,10 +62,11 @@ class Prepared:
             return self.rows, self.rows
         shuffled = np.random.default_rng((self.seed, 2**32)).permutation(total)
         held = min(total - 1, max(1, round(total * fraction)))
-        return self._some(np.sort(shuffled[held:])), self._some(np.sort(shuffled[:held]))
+        return self.rows.some(np.sort(shuffled[held:])), self.rows.some(np.sort(shuffled[:held]))
 
-    def _some(self, which: NDArray[np.int64]) -> Rows:
-        return Rows(self.rows.codes[which], self.rows.classes[which], self.rows.weights[which], self.rows.count)
+    def smoothing(self) -> float:
+        """How many cases of the training shares are added to a node's own, in the unit of the weights."""
+        return SMOOTHING * float(self.rows.weights.mean())
 
 
 @learner
@@ -137,14 +145,21 @@ class GreedyLearner(Learner):
             for alpha in alphas
         ]
 
+    def _ensemble(self, trees: Flat, prepared: Prepared, rows: Rows, vote: Any) -> Ensemble:
+        """Trees as they are to be served, with classes by number."""
+        settings: dict[str, Any] = {"vote": vote, "order": self.order, "stop": self.stop, "smoothing": prepared.smoothing()}
+        return Ensemble(trees, prepared.schema, prepared.costs, classes=range(rows.count), **settings)
+
     def _measure(self, trees: Flat, prepared: Prepared, rows: Rows, vote: Any) -> tuple[float, float]:
         """Error and mean cost of trees on some rows, under the learner's own order and stop."""
-        ensemble = Ensemble(trees, prepared.schema, prepared.costs, classes=range(rows.count), vote=vote, order=self.order, stop=self.stop)
+        ensemble = self._ensemble(trees, prepared, rows, vote)
         found = acquire_classes(ensemble, rows.codes, n_jobs=self.n_jobs)
         wrong = float(np.average(found.labels != rows.classes, weights=rows.weights))
         return wrong, float(np.average(found.cost, weights=rows.weights))
 
-    def _finish(self, prepared: Prepared, rows: Rows, trees: Flat, vote: Any, metrics: dict[str, float]) -> None:
+    def _finish(
+        self, prepared: Prepared, rows: Rows, trees: Flat, vote: Any, metrics: dict[str, float], calibration: Calibration | None
+    ) -> None:
         """Set what a fit leaves behind."""
         parameters = {name: _plain(value) for name, value in self.get_params().items() if name not in ("costs", "categorical", "n_jobs")}
         known = {name: value for name, value in metrics.items() if np.isfinite(value)}
@@ -156,6 +171,8 @@ class GreedyLearner(Learner):
             vote=vote,
             order=self.order,
             stop=self.stop,
+            smoothing=prepared.smoothing(),
+            calibration=None if calibration is None else calibration.as_dict(),
             learner=self.name,
             parameters=parameters,
             metrics={"held_out": known} if known else {},
@@ -198,8 +215,18 @@ class GreedyTreeClassifier(GreedyLearner):
                 best = (error, cost, -alpha, tree)
         assert best is not None
         self.alpha_ = -best[2]
-        self._finish(prepared, rows, best[3], "counts", {"error": best[0], "mean_cost": best[1]})
+        calibration = self._calibration(prepared, rows, self.alpha_) if self.points else None
+        self._finish(prepared, rows, best[3], "counts", {"error": best[0], "mean_cost": best[1]}, calibration)
         return self
+
+    def _calibration(self, prepared: Prepared, rows: Rows, alpha: float) -> Calibration | None:
+        """Fitted on trees that are like this one, each grown on four fifths of the rows and judged on the others."""
+        found = []
+        for kept, judged in points.folds(len(rows.codes), prepared.seed):
+            (grower,) = self._growers(prepared, rows.some(kept), [alpha], bootstrap=False)
+            ensemble = self._ensemble(Flat.of([grower.tree(0)]), prepared, rows, "counts")
+            found.append(points.states(ensemble, rows.some(judged), np.ones((len(judged), 1)), prepared.seed, self.n_jobs))
+        return fit(States.joined(found), rows.count) if found else None
 
 
 def seed_of(random_state: Any) -> int:

@@ -29,6 +29,14 @@ class Choice:
 
 
 @dataclass(frozen=True)
+class Flag:
+    """Yes or no."""
+
+    def wrong(self, value: Any) -> str | None:
+        return None if isinstance(value, bool) else "True or False"
+
+
+@dataclass(frozen=True)
 class Number:
     """A number from `low` to `high`, the ends included unless `open`."""
 
@@ -104,7 +112,7 @@ class Aside:
         return None
 
 
-Kind = Choice | Number | Whole | Grid | Terms | Columns | Aside
+Kind = Choice | Flag | Number | Whole | Grid | Terms | Columns | Aside
 
 
 @dataclass(frozen=True)

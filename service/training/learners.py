@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, Validatio
 
 from frugal.models.learners import LEARNERS
 from frugal.models.learners.estimator import Learner
-from frugal.models.learners.parameters import Aside, Choice, Columns, Grid, Kind, Number, Terms, Whole, parameters_of
+from frugal.models.learners.parameters import Aside, Choice, Columns, Flag, Grid, Kind, Number, Terms, Whole, parameters_of
 from frugal.models.naming import meant
 from frugal.service.errors import InvalidRequest
 
@@ -53,6 +53,8 @@ def _annotation(kind: Kind) -> Any:
     match kind:
         case Choice(words):
             return Literal[words]
+        case Flag():
+            return bool
         case Number(low, high, True):
             return Annotated[float, Field(gt=low, lt=high)]
         case Number(low, high):

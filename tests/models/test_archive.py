@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from frugal.models import CostModel, Ensemble, Feature, Leaf, Price, Schema, Split, acquire, decide, dump, load
+from frugal.models.ensemble import SETTINGS
 from frugal.models.tensors import DTYPES, LARGEST_HEADER, NO_DIGEST, BadArchive, sealed
 from tests import strategies
 from tests.forging import forged
@@ -35,6 +36,8 @@ def example():
         stop="leaf",
         delayed="ahead",
         penalties=[[0, 2.5], [1, 0]],
+        smoothing=0.5,
+        calibration={"slope": -0.25, "bias": [0.5, -1.0]},
         learner="budget-forest",
         parameters={"alpha": 4.0},
         metrics={"error": 0.125},
@@ -46,7 +49,7 @@ SEAL = f'"sha256":"{NO_DIGEST}"'.encode()
 
 
 def same(a, b):
-    settings = ("schema", "costs", "classes", "vote", "order", "stop", "delayed", "learner", "parameters", "metrics")
+    settings = ("schema", "costs", "classes", *(name for name in SETTINGS if name != "penalties"))
     assert all(getattr(a, name) == getattr(b, name) for name in settings)
     assert (a.penalties is None) == (b.penalties is None)
     for one, other in zip(a.flat, b.flat, strict=True):
@@ -203,7 +206,7 @@ def head(name, **values):
         (put("outcomes", 0, 100), "node 2 has a child that is not further on in the same tree"),
         (say(format=1), "the archive has format 1: this version of frugal reads format 2"),
         (say(surprise=1), "the manifest must hold format, schema"),
-        (say(classes=["a"], penalties=None), "node 0 has values whose classes do not rise, or that the ensemble does not have"),
+        (say(classes=["a"], penalties=None, calibration=None), "node 0 has values whose classes do not rise, or that the ensemble does not have"),
         (say(classes=3), "'int' object is not iterable"),
         (say(vote="loudest"), "vote is 'loudest': expected one of"),
         (say(schema=[]), "costs for 'size', 'colour', which the data does not have"),
@@ -211,6 +214,16 @@ def head(name, **values):
         (say(penalties=[[0, 1]]), "penalties: expected a 2 x 2 matrix"),
         (say(penalties=[[0, 10**400], [1, 0]]), "int too large to convert to float"),
         (say(parameters=[1]), "parameters is [1]: expected a mapping"),
+        (say(smoothing=-1), "smoothing is -1: expected a number from 0 to 1e+100"),
+        (say(smoothing="1"), "smoothing is '1': expected a number from 0"),
+        (say(smoothing=True), "smoothing is True: expected a number from 0"),
+        (say(calibration=[1]), "calibration is [1]: expected slope and bias, or None"),
+        (say(calibration={"slope": 1}), "calibration is {'slope': 1}: expected slope and bias, or None"),
+        (say(calibration={"slope": 0, "bias": [0]}), "the bias of the calibration is [0]: expected one number per class, 2"),
+        (say(calibration={"slope": 0, "bias": 3}), "the bias of the calibration is 3: expected one number per class, 2"),
+        (say(calibration={"slope": -1, "bias": [0, 0]}), "the calibration has -1: expected a number from -0.95 to 20"),
+        (say(calibration={"slope": 0, "bias": [0, 21]}), "the calibration has 21: expected a number from -20 to 20"),
+        (say(calibration={"slope": 0, "bias": [0, "1"]}), "the calibration has 1: expected a number from -20 to 20"),
         (too_deep_to_write, "maximum recursion depth exceeded"),
         (say(learner="\ud800"), "learner is '\\ud800': not a name that can be written"),
         (say(metrics={"a": "\ud800"}), "metrics must hold only what JSON can"),

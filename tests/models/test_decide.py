@@ -1,6 +1,7 @@
 """The rules of `decide`, against its naive twin and as invariants over random models."""
 
 import itertools
+import math
 import re
 import subprocess
 import sys
@@ -52,9 +53,11 @@ def test_decide_equals_its_naive_twin(drawn):
         found = ["stop", decision.reason]
         assert decision.label == standing.label
         assert decision.probabilities == standing.probabilities
+        assert decision.votes == standing.votes
     assert found == expected[: len(found)]
-    assert list(standing.probabilities.values()) == pytest.approx(expected[-1])
-    assert standing.label == model.classes[expected[-2]]
+    assert list(standing.votes.values()) == pytest.approx(expected[-1])
+    assert list(standing.probabilities.values()) == pytest.approx(expected[-2], rel=1e-7, abs=1e-11)
+    assert standing.label == model.classes[expected[-3]]
 
 
 @given(model_and_row(), st.sampled_from([None, 0, 0.3, 1, 2.5, 10]))
@@ -207,6 +210,76 @@ def test_a_group_competes_as_one_candidate():
     assert decide(ensemble, {"a": 1}).feature == "b"
 
 
+@given(model_and_case())
+def test_told_probabilities_put_the_label_first_and_come_to_one(drawn):
+    model, (answers, _) = drawn
+    standing = stand(strategies.ensemble_of(model), answers)
+    told = standing.probabilities
+    assert sum(told.values()) == pytest.approx(1)
+    assert all(0 <= p <= 1 for p in told.values())
+    if model.penalties is None:
+        assert max(told, key=told.get) == standing.label  # max gives the first of several
+
+
+@given(model_and_case(), st.sampled_from([0.3, 0.55, 0.7, 0.9]))
+def test_confidence_compares_the_told_probability_of_the_label(drawn, confidence):
+    model, (answers, _) = drawn
+    standing = stand(strategies.ensemble_of(model, stop="leaf"), answers, confidence=confidence)
+    sure = standing.probabilities[standing.label] >= confidence
+    reason = getattr(standing.decision, "reason", None)
+    assert reason in ("leaf", "exhausted") or (reason == "confident") == sure
+
+
+def test_a_forest_tells_the_smoothed_mean_of_its_trees_shares_and_its_votes_apart():
+    """Three trees of 8 cases each: two say a by 5 of 8, one b by 8 of 8; one case of the shares at the roots is added to each."""
+    trees = [Leaf([5, 3]), Leaf([5, 3]), Leaf([0, 8])]
+    ensemble = Ensemble.of(trees, Schema([]), classes=["a", "b"], vote="majority")
+    prior = (5 / 8 + 5 / 8 + 0) / 3
+    shares = [(5 + prior) / 9, (5 + prior) / 9, prior / 9]
+    found = decide(ensemble, {})
+    assert (found.label, found.votes) == ("a", {"a": 2 / 3, "b": 1 / 3})
+    assert sum(shares) / 3 < 0.5  # the shares alone would put b first: the two are pooled, and a leads by a hair
+    assert found.probabilities == pytest.approx({"a": 0.5, "b": 0.5})
+    assert found.probabilities["a"] > 0.5 > found.probabilities["b"]
+    trees[2] = Leaf([3, 5])
+    found = decide(Ensemble.of(trees, Schema([]), classes=["a", "b"], vote="majority"), {})
+    prior = (5 / 8 + 5 / 8 + 3 / 8) / 3
+    assert found.probabilities["a"] == pytest.approx((2 * (5 + prior) / 9 + (3 + prior) / 9) / 3)
+
+
+def test_weights_count_in_what_a_forest_tells():
+    trees = [Leaf([6, 2]), Leaf([2, 6])]
+    ensemble = Ensemble.of(trees, Schema([]), classes=["a", "b"], vote="weighted", weights=[3, 1], smoothing=0)
+    found = decide(ensemble, {})
+    assert (found.probabilities["a"], found.votes["a"]) == (pytest.approx((3 * 6 / 8 + 2 / 8) / 4), 0.75)
+
+
+def test_three_classes_are_pooled_with_the_label_and_the_rest_stays():
+    trees = [Leaf([4, 3, 3, 0]), Leaf([4, 3, 3, 0]), Leaf([0, 5, 4, 1])]
+    told = decide(Ensemble.of(trees, Schema([]), classes=list("abcd"), vote="majority", smoothing=0), {}).probabilities
+    mean = (8 / 30 + 11 / 30 + 10 / 30) / 3
+    assert told == pytest.approx({"a": mean, "b": mean, "c": mean, "d": 1 / 30}, abs=1e-8)
+    assert told["a"] > told["b"] == told["c"]
+
+
+def test_calibration_moves_nothing_where_nothing_is_known_and_all_of_it_at_one_case():
+    tree = Split(
+        "age", [6, 2], threshold=1, children=[Leaf([6, 0]), Split("age", [0, 2], threshold=2, children=[Leaf([0, 1]), Leaf([0, 1])])]
+    )
+    settings = {"classes": ["a", "b"], "vote": "counts", "stop": "leaf", "smoothing": 1}
+    plain = Ensemble.of([tree], Schema([Feature("age")]), **settings)
+    moved = plain.with_settings(calibration={"slope": -0.5, "bias": [0.0, -0.25]})
+    assert stand(moved, {}).probabilities == stand(plain, {}).probabilities == {"a": 0.75, "b": 0.25}
+    at_one = stand(plain, {"age": 3}).probabilities["b"]
+    assert at_one == pytest.approx((1 + 0.25) / 2)
+    odds = math.log(at_one / (1 - at_one))
+    told = stand(moved, {"age": 3}).probabilities["b"]
+    assert told == pytest.approx(1 / (1 + math.exp(-(0.5 * odds - 0.25))), rel=1e-6) or told == pytest.approx(0.5, abs=1e-8)
+    a, here = stand(plain, {"age": 0}).probabilities["a"], math.log(8 / 6) / math.log(8)
+    odds = math.log(a / (1 - a))
+    assert stand(moved, {"age": 0}).probabilities["a"] == pytest.approx(1 / (1 + math.exp(-(odds - here * 0.5 * odds))))
+
+
 def test_ties_go_to_the_first_class():
     schema = Schema([Feature("a")])
     for vote in ("majority", "counts", "weighted", "additive"):
@@ -249,7 +322,7 @@ def test_wrong_input_is_named(arguments, message):
 
 def test_extremes_work():
     nothing = Ensemble.of([Leaf([2, 1])], Schema([]), classes=["a", "b"], vote="counts")
-    assert decide(nothing, {}) == Stop("a", {"a": 2 / 3, "b": 1 / 3}, "leaf")
+    assert decide(nothing, {}) == Stop("a", {"a": 2 / 3, "b": 1 / 3}, {"a": 2 / 3, "b": 1 / 3}, "leaf")
     many = Ensemble.of([Leaf([1 if c == 700 else 0 for c in range(1000)])], Schema([]), classes=list(range(1000)), vote="majority")
     assert decide(many, {}).label == 700
     alone = Ensemble.of(
@@ -258,7 +331,7 @@ def test_extremes_work():
         classes=["a"],
         vote="majority",
     )
-    assert decide(alone, {}) == Stop("a", {"a": 1.0}, "decided")
+    assert decide(alone, {}) == Stop("a", {"a": 1.0}, {"a": 1.0}, "decided")
     names = tuple(f"k{i}" for i in range(10_000))
     split = Split("f", [5, 5], branches={name: i % 2 for i, name in enumerate(names)}, children=[Leaf([5, 0]), Leaf([0, 5])])
     wide = Ensemble.of([split], Schema([Feature("f", "categorical", names)]), classes=["even", "odd"], vote="counts")

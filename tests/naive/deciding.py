@@ -25,6 +25,8 @@ class Model:
     delayed: str
     weights: list[float]
     penalties: list[list[float]] | None = None
+    smoothing: float = 1.0
+    calibration: dict[str, Any] | None = None
     settings: dict[str, Any] = field(default_factory=dict)
 
 
@@ -79,21 +81,86 @@ def totals(model, nodes):
 
 
 def elect(model, sums):
-    """(label, probabilities)"""
+    """(label, shares of the votes)"""
     if model.vote == "additive":
         powers = [math.exp(s - max(sums)) for s in sums]
-        chances = [p / sum(powers) for p in powers]
+        shares = [p / sum(powers) for p in powers]
     elif sum(sums) > 0:
-        chances = [s / sum(sums) for s in sums]
+        shares = [s / sum(sums) for s in sums]
     else:
-        chances = [Fraction(1, len(sums))] * len(sums)
+        shares = [Fraction(1, len(sums))] * len(sums)
     if model.penalties is None:
-        return best(sums), chances
+        return best(sums), shares
     expected = [
-        sum(Fraction(row[i]) * chances[i] if model.vote != "additive" else row[i] * chances[i] for i in range(len(row)))
+        sum(Fraction(row[i]) * shares[i] if model.vote != "additive" else row[i] * shares[i] for i in range(len(row)))
         for row in model.penalties
     ]
-    return expected.index(min(expected)), chances
+    return expected.index(min(expected)), shares
+
+
+def tell(model, nodes):
+    """(label, told probabilities, shares of the votes) of trees that stand on these nodes."""
+    sums = totals(model, nodes)
+    label, shares = elect(model, sums)
+    if model.vote == "additive":
+        told = [float(share) for share in shares]
+    elif model.vote == "counts":
+        told = smoothed(model, sums)
+    else:
+        weights = [Fraction(w) for w in model.weights]
+        each = [smoothed(model, [Fraction(v) for v in node.values]) for node in nodes]
+        told = [sum(w * own[c] for w, own in zip(weights, each, strict=True)) / sum(weights) for c in range(len(sums))]
+    leader = label
+    if model.penalties is None:
+        told = with_the_label_first(told, label)
+    else:
+        leader = told.index(max(told)) if told[label] < max(told) else label
+    if model.calibration is not None:
+        told = calibrated(model, narrowed(model, nodes), leader, [float(p) for p in told])
+    return label, told, shares
+
+
+def smoothed(model, counts):
+    cases, s = sum(counts), Fraction(model.smoothing)
+    return [(n + s * p) / (cases + s) if cases + s else p for n, p in zip(counts, prior(model), strict=True)]
+
+
+def prior(model):
+    """The mean share of each class at the roots of trees that have cases there."""
+    roots = [(Fraction(w), [Fraction(v) for v in tree.values]) for w, tree in zip(model.weights, model.trees, strict=True)]
+    full = [(w, values) for w, values in roots if sum(values) > 0]
+    if not full:
+        return [Fraction(1, len(model.classes))] * len(model.classes)
+    return [sum(w * values[c] / sum(values) for w, values in full) / sum(w for w, _ in full) for c in range(len(model.classes))]
+
+
+def with_the_label_first(told, label):
+    before = [c for c in range(len(told)) if told[c] > told[label] or (told[c] == told[label] and c < label)]
+    mean = (told[label] + sum(told[c] for c in before)) / (len(before) + 1)
+    return [mean if c in (label, *before) else p for c, p in enumerate(told)]
+
+
+def narrowed(model, nodes):
+    """0 at the roots, 1 at nodes of one case, the logarithms between; the mean over the trees."""
+    one = model.smoothing or 1.0
+
+    def of(tree, node):
+        whole, here = sum(tree.values), max(sum(node.values), one)
+        return math.log(whole / here) / math.log(whole / one) if sum(node.values) < whole > one else 0.0
+
+    ways = [w * of(tree, node) for w, tree, node in zip(model.weights, model.trees, nodes, strict=True)]
+    return sum(ways) / sum(model.weights)
+
+
+def calibrated(model, far, leader, told):
+    others = [p for c, p in enumerate(told) if c != leader]
+    if not any(others):
+        return told
+    p = min(max(told[leader], 1e-12), 1 - 1e-12)
+    odds = math.log(p / (1 - p))
+    moved = odds + far * (model.calibration["bias"][leader] + model.calibration["slope"] * odds)
+    q = max(1 / (1 + math.exp(-moved)), max(others) / (max(others) + 1 - told[leader]))
+    return [q if c == leader else p * (1 - q) / (1 - told[leader]) for c, p in enumerate(told)]
 
 
 def is_decided(model, nodes, over, label):
@@ -129,13 +196,13 @@ def total_weight(model):
 
 
 def decide(model, answers, budget=None, spent=0, bought=None, pending=(), confidence=None):
-    """("ask", feature, cost) | ("wait", features) | ("stop", reason), then label and probabilities."""
+    """("ask", feature, cost) | ("wait", features) | ("stop", reason), then label, probabilities and votes."""
     bought = {name for name, value in answers.items() if value is not None} if bought is None else set(bought)
     places = [walk(tree, answers, model.schema) for tree in model.trees]
     nodes = [node for node, _, _ in places]
     waits = [feature for _, feature, _ in places]
-    label, chances = elect(model, totals(model, nodes))
-    result = [label, [float(p) for p in chances]]
+    label, chances, shares = tell(model, nodes)
+    result = [label, [float(p) for p in chances], [float(share) for share in shares]]
     if not any(waits):
         return ["stop", "exhausted" if any(ended for _, _, ended in places) else "leaf", *result]
     if model.stop == "decided" and is_decided(model, nodes, [feature is None for feature in waits], label):

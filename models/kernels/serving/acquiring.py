@@ -21,6 +21,7 @@ from frugal.models.kernels.marks import NONE
 from frugal.models.kernels.pricing import buy, empty, marginal
 from frugal.models.kernels.serving.choosing import most_votes_per_price
 from frugal.models.kernels.serving.deciding import sure
+from frugal.models.kernels.serving.telling import tell
 from frugal.models.kernels.serving.voting import beats, decided, elect, lead_at, tally
 from frugal.models.kernels.serving.walking import AT_LEAVES, ENDED, VOTES, WHEN_DECIDED, is_plain, new_case, step
 
@@ -66,8 +67,8 @@ def new_trails(forest, trail):
 
 
 @kernel
-def acquire(forest, trail, prices, rows, budget, confidence, labels, probabilities, costs, acquired):
-    """For every row: label, probabilities, cost and the features bought; fills the last four arrays."""
+def acquire(forest, trail, prices, rows, budget, confidence, labels, probabilities, votes, costs, acquired):
+    """For every row: label, probabilities, votes, cost and the features bought; fills the last five arrays."""
     acquire_rows(
         forest,
         prices,
@@ -78,13 +79,14 @@ def acquire(forest, trail, prices, rows, budget, confidence, labels, probabiliti
         new_trails(forest, trail),
         labels,
         probabilities,
+        votes,
         costs,
         acquired,
     )
 
 
 @inlined
-def acquire_rows(forest, prices, rows, budget, confidence, case, trails, labels, probabilities, costs, acquired):
+def acquire_rows(forest, prices, rows, budget, confidence, case, trails, labels, probabilities, votes, costs, acquired):
     order_free = forest.stop == AT_LEAVES and budget == UNLIMITED and confidence > 1.0 and prices.order_free
     for r in range(len(rows)):
         row = rows[r]
@@ -96,8 +98,7 @@ def acquire_rows(forest, prices, rows, budget, confidence, case, trails, labels,
         else:
             walk_abreast(forest, row, trails)
             costs[r] = ask_along(forest, prices, case, row, budget, confidence, trails, acquired[r])
-        tally(forest, case.position, case.totals)
-        labels[r] = elect(forest, case.totals, probabilities[r])
+        labels[r] = tell(forest, forest.weights, case.position, case.totals, votes[r], probabilities[r])
 
 
 @kernel
@@ -109,17 +110,17 @@ def predict(forest, trail, rows, labels, probabilities):
         new_trails(forest, trail),
         np.empty(len(forest.roots), np.int32),
         np.empty(forest.classes),
+        np.empty(forest.classes),
         labels,
         probabilities,
     )
 
 
 @inlined
-def predict_rows(forest, rows, trails, position, totals, labels, probabilities):
+def predict_rows(forest, rows, trails, position, totals, votes, labels, probabilities):
     for r in range(len(rows)):
         walk_to_ends(forest, rows[r], trails, position)
-        tally(forest, position, totals)
-        labels[r] = elect(forest, totals, probabilities[r])
+        labels[r] = tell(forest, forest.weights, position, totals, votes, probabilities[r])
 
 
 @inlined
@@ -266,8 +267,8 @@ def label_at_ends(forest, case, trails):
     """The label once all is known; leaves every tree at its end."""
     for t in range(len(trails.ends)):
         case.position[t] = trails.nodes[trails.start[t] + trails.ends[t]]
-    tally(forest, case.position, case.totals)
-    return elect(forest, case.totals, case.probabilities)
+    tally(forest, forest.weights, case.position, case.totals)
+    return elect(forest, case.totals, case.votes)
 
 
 @inlined

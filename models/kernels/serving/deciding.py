@@ -6,7 +6,8 @@ from frugal.models.kernels.compiling import inlined, kernel
 from frugal.models.kernels.marks import LEAF, NONE
 from frugal.models.kernels.pricing import buy, marginal
 from frugal.models.kernels.serving.choosing import below, most_votes_per_price, new_search, next_in_turn
-from frugal.models.kernels.serving.voting import decided, elect, tally
+from frugal.models.kernels.serving.telling import tell
+from frugal.models.kernels.serving.voting import decided
 from frugal.models.kernels.serving.walking import AHEAD, ANSWERED, BOUGHT, ENDED, PENDING, VOTES, WHEN_DECIDED, any_step, new_case
 
 ASK, WAIT, AT_LEAF, DECIDED, CONFIDENT, BUDGET, EXHAUSTED = range(7)
@@ -18,7 +19,7 @@ def decide(forest, prices, row, state, remaining, confidence):
     """Decide one case afresh.
 
     Gives (verdict, feature, its price now, the price it was weighed by, trees waiting for it, vote weight under way, label,
-    probabilities, what each tree wants).
+    probabilities, votes, what each tree wants).
     """
     case = new_case(forest, prices)
     offers = np.zeros(len(state), np.int64)
@@ -26,7 +27,7 @@ def decide(forest, prices, row, state, remaining, confidence):
         forest, prices, row, state, remaining, confidence, case, offers, new_search(forest)
     )
     trees = offers[feature] if verdict == ASK else 0
-    return verdict, feature, cost, price, trees, undecided, label, case.probabilities, case.wanted
+    return verdict, feature, cost, price, trees, undecided, label, case.probabilities, case.votes, case.wanted
 
 
 @inlined
@@ -42,8 +43,7 @@ def decide_case(forest, prices, row, state, remaining, confidence, case, offers,
             undecided += forest.weights[t]
             offer(forest, case, row, t, offers, search)
     verdict, feature, price = judge(forest, prices, case, row, remaining, confidence, search)
-    tally(forest, case.position, case.totals)
-    label = elect(forest, case.totals, case.probabilities)
+    label = tell(forest, forest.weights, case.position, case.totals, case.votes, case.probabilities)
     cost = marginal(prices, case.basket, feature) if verdict == ASK else 0
     return verdict, feature, cost, price, undecided, label
 
@@ -103,9 +103,9 @@ def judge(forest, prices, case, row, remaining, confidence, search):
 
 @inlined
 def sure(forest, case, confidence):
-    """Whether the leader's probability reaches the confidence."""
-    tally(forest, case.position, case.totals)
-    return case.probabilities[elect(forest, case.totals, case.probabilities)] >= confidence
+    """Whether the label's told probability reaches the confidence."""
+    label = tell(forest, forest.weights, case.position, case.totals, case.votes, case.probabilities)
+    return case.probabilities[label] >= confidence
 
 
 @inlined

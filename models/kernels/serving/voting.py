@@ -1,4 +1,4 @@
-"""How positions in trees become one prediction, and when it can no longer change.
+"""How positions in trees become one label, and when it can no longer change.
 
 Of every class we keep the least and the greatest total that it can still end with. A tree adds to both
 
@@ -18,37 +18,37 @@ from frugal.models.kernels.serving.walking import ADDITIVE, ENDED, GREATEST, LEA
 
 
 @inlined
-def tally(forest, position, totals):
-    """Sum what every tree gives each class at the node it stands on, in the order of the trees."""
+def tally(forest, weights, position, totals):
+    """Sum what every tree gives each class at the node it stands on, by its weight, in the order of the trees."""
     totals[:] = 0.0
     for t in range(len(position)):
         i = position[t]
         if labels_vote(forest):
-            totals[label_at(forest, i)] += forest.weights[t]
+            totals[label_at(forest, i)] += weights[t]
         else:
             begin, end = stretch(forest, i)
             for k in range(begin, end):
-                totals[class_at(forest, k)] += forest.weights[t] * value_at(forest, k)
+                totals[class_at(forest, k)] += weights[t] * value_at(forest, k)
 
 
 @inlined
-def elect(forest, totals, probabilities):
-    """Fill `probabilities` and return the label: the first class of the greatest total, or of the least expected penalty."""
+def elect(forest, totals, votes):
+    """Fill `votes`, each class's share, and return the label: the first class of the greatest total, or of the least expected penalty."""
     best = 0
     for c in range(1, len(totals)):
         if totals[c] > totals[best]:
             best = c
     total = 0.0
     for c in range(len(totals)):
-        probabilities[c] = np.exp(totals[c] - totals[best]) if forest.vote == ADDITIVE else totals[c]
-        total += probabilities[c]
+        votes[c] = np.exp(totals[c] - totals[best]) if forest.vote == ADDITIVE else totals[c]
+        total += votes[c]
     if total == 0.0:
-        probabilities[:] = 1.0
+        votes[:] = 1.0
         total = float(len(totals))
     if len(forest.penalties):  # before dividing: whole counts compare exactly, so ties are ties
-        best = least_penalty(forest.penalties, probabilities)
+        best = least_penalty(forest.penalties, votes)
     for c in range(len(totals)):
-        probabilities[c] /= total
+        votes[c] /= total
     return best
 
 
@@ -139,8 +139,8 @@ def decided(forest, case):
     if len(forest.penalties):
         if forest.vote == ADDITIVE:
             return len(least) == 1  # else: bounds on scores say little about sums of probabilities
-        tally(forest, case.position, case.totals)
-        return decided_with_penalties(forest, elect(forest, case.totals, case.probabilities), least, greatest)
+        tally(forest, forest.weights, case.position, case.totals)
+        return decided_with_penalties(forest, elect(forest, case.totals, case.votes), least, greatest)
     leader = 0  # a class that beats every rival's greatest has the greatest least
     for c in range(1, len(least)):
         if least[c] > least[leader]:

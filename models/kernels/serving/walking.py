@@ -55,6 +55,9 @@ class Forest(NamedTuple):
     scale: float  # whole numbers per unit of vote
     margin: int  # what a lead must exceed
     numeric: bool  # no table anywhere
+    prior: NDArray[np.float64]  # per class: its share where nothing is known
+    smoothing: float  # how many cases of those shares are added to a node's own
+    calibration: NDArray[np.float64]  # a slope and a bias per class, or empty: see telling.py
 
 
 class Case(NamedTuple):
@@ -69,6 +72,7 @@ class Case(NamedTuple):
     least: NDArray[np.int64]  # per class: bounds on its total, as in voting.py
     greatest: NDArray[np.int64]
     totals: NDArray[np.float64]
+    votes: NDArray[np.float64]  # shares of the totals
     probabilities: NDArray[np.float64]
     group_best: NDArray[np.int32]  # per group, while choosing
     group_score: NDArray[np.float64]
@@ -95,6 +99,7 @@ def new_case(forest, prices):
         np.empty(features, np.int32),
         np.zeros(classes, np.int64),
         np.zeros(classes, np.int64),
+        np.empty(classes, np.float64),
         np.empty(classes, np.float64),
         np.empty(classes, np.float64),
         np.empty(groups, np.int32),

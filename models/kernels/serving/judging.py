@@ -1,0 +1,32 @@
+"""Rows at some moment of their sessions, each judged by those trees only that it did not grow: what calibration is fitted on."""
+
+import numpy as np
+
+from frugal.models.kernels.compiling import inlined, kernel
+from frugal.models.kernels.pricing import empty
+from frugal.models.kernels.serving.acquiring import ask_along, new_trails, walk_abreast
+from frugal.models.kernels.serving.deciding import NEVER
+from frugal.models.kernels.serving.telling import narrowed, tell
+from frugal.models.kernels.serving.walking import new_case
+
+
+@kernel
+def judge(forest, trail, prices, rows, budgets, weights, labels, told, narrow):
+    """Let each row be asked as the whole forest asks, within its budget; then let its trees, by its row of `weights`, say what they say.
+
+    Fills the last three: the label, its told probability, and how far its trees had come.
+    """
+    case, trails = new_case(forest, prices), new_trails(forest, trail)
+    judge_rows(forest, prices, rows, budgets, weights, case, trails, np.empty(len(forest.arity), np.bool_), labels, told, narrow)
+
+
+@inlined
+def judge_rows(forest, prices, rows, budgets, weights, case, trails, acquired, labels, told, narrow):
+    for r in range(len(rows)):
+        case.state[:] = 0
+        empty(case.basket)
+        walk_abreast(forest, rows[r], trails)
+        ask_along(forest, prices, case, rows[r], budgets[r], NEVER, trails, acquired)
+        labels[r] = tell(forest, weights[r], case.position, case.totals, case.votes, case.probabilities)
+        told[r] = case.probabilities[labels[r]]
+        narrow[r] = narrowed(forest, weights[r], case.position)

@@ -1,0 +1,141 @@
+"""How likely each class is said to be, where every tree stands: told probabilities.
+
+    share of a class at a node    (n_c + s prior_c) / (n + s)       n_c of the node's n cases; the prior: the shares where nothing is known
+    one tree, or "counts"         that of all cases together
+    "majority", "weighted"        the mean over the trees, by weight: a tree's whole vote says nothing of how sure it is
+    "additive"                    the softmax of the sums
+
+The label comes from the votes. Where these shares would put another class first, it is pooled with the label, which then leads by a hair.
+A calibration, fitted on rows that grew no tree, moves the leader's probability and scales the others: the more, the smaller the nodes are
+that the trees stand on. At the roots it moves nothing: the shares of all cases need no correction.
+"""
+
+import numpy as np
+
+from frugal.models.kernels.compiling import inlined
+from frugal.models.kernels.serving.values import class_at, stretch, value_at
+from frugal.models.kernels.serving.voting import elect, tally
+from frugal.models.kernels.serving.walking import ADDITIVE, labels_vote
+
+HAIR = 1e-9  # of a probability: by how much a label leads that the shares alone would not put first
+SUREST = 1e-12  # how near to 0 and 1 a probability is moved
+
+
+@inlined
+def tell(forest, weights, position, totals, votes, probabilities):
+    """Fill `votes` and `probabilities` for trees that stand at `position` and count by `weights`; gives the label."""
+    tally(forest, weights, position, totals)
+    label = elect(forest, totals, votes)
+    if forest.vote == ADDITIVE:
+        for c in range(len(votes)):
+            probabilities[c] = votes[c]
+    elif labels_vote(forest):
+        mean_shares(forest, weights, position, probabilities)
+    else:
+        pooled_shares(forest, totals, probabilities)
+    leader = label
+    if len(forest.penalties) == 0:
+        put_first(label, probabilities)
+    else:
+        for c in range(len(probabilities)):
+            leader = c if probabilities[c] > probabilities[leader] else leader
+    if len(forest.calibration):
+        calibrate(forest.calibration, narrowed(forest, weights, position), leader, probabilities)
+    return label
+
+
+@inlined
+def mean_shares(forest, weights, position, probabilities):
+    probabilities[:] = 0.0
+    unknown, total = 0.0, 0.0
+    for t in range(len(position)):
+        begin, end = stretch(forest, position[t])
+        cases = cases_at(forest, position[t])
+        total += weights[t]
+        if cases + forest.smoothing == 0.0:
+            unknown += weights[t]
+            continue
+        each = weights[t] / (cases + forest.smoothing)
+        for k in range(begin, end):
+            probabilities[class_at(forest, k)] += each * value_at(forest, k)
+        unknown += each * forest.smoothing
+    for c in range(len(probabilities)):
+        probabilities[c] = (probabilities[c] + unknown * forest.prior[c]) / total
+
+
+@inlined
+def pooled_shares(forest, totals, probabilities):
+    cases = 0.0
+    for c in range(len(totals)):
+        cases += totals[c]
+    for c in range(len(totals)):
+        if cases + forest.smoothing == 0.0:
+            probabilities[c] = forest.prior[c]
+        else:
+            probabilities[c] = (totals[c] + forest.smoothing * forest.prior[c]) / (cases + forest.smoothing)
+
+
+@inlined
+def put_first(label, probabilities):
+    """Pool the label with the classes that stand before it, and let it lead by a hair."""
+    own = probabilities[label]
+    together, above = own, 0
+    for c in range(len(probabilities)):
+        if probabilities[c] > own or (probabilities[c] == own and c < label):
+            together += probabilities[c]
+            above += 1
+    if above == 0:
+        return
+    mean = together / (above + 1)
+    for c in range(len(probabilities)):
+        if probabilities[c] > own or (probabilities[c] == own and c < label):
+            probabilities[c] = mean * (1.0 - HAIR)
+    probabilities[label] = mean * (1.0 + above * HAIR)
+
+
+@inlined
+def narrowed(forest, weights, position):
+    """How far the trees have come from their roots, 0, to nodes of a single case, 1: the mean, by weight, on a scale of logarithms."""
+    one = forest.smoothing if forest.smoothing > 0.0 else 1.0  # a case, where weights are of another size
+    far, total = 0.0, 0.0
+    for t in range(len(position)):
+        total += weights[t]
+        if position[t] != forest.roots[t]:
+            all_, here = cases_at(forest, forest.roots[t]), cases_at(forest, position[t])
+            if here < all_ and all_ > one:
+                far += weights[t] * np.log(all_ / max(here, one)) / np.log(all_ / one)
+    return far / total
+
+
+@inlined
+def cases_at(forest, i):
+    begin, end = stretch(forest, i)
+    cases = 0.0
+    for k in range(begin, end):
+        cases += value_at(forest, k)
+    return cases
+
+
+@inlined
+def calibrate(calibration, far, leader, probabilities):
+    """Move the leader's probability, the more the further the trees have come, and scale the others to what is left. It stays ahead."""
+    told, second = probabilities[leader], 0.0
+    for c in range(len(probabilities)):
+        if c != leader:
+            second = max(second, probabilities[c])
+    if second == 0.0:  # one class, or others that cannot be scaled
+        return
+    moved = corrected(calibration[0], calibration[1 + leader], far, told)
+    moved = max(moved, second / (second + 1.0 - told) * (1.0 + HAIR))
+    for c in range(len(probabilities)):
+        if c != leader:
+            probabilities[c] *= (1.0 - moved) / (1.0 - told)
+    probabilities[leader] = moved
+
+
+@inlined
+def corrected(slope, bias, far, told):
+    told = min(max(told, SUREST), 1.0 - SUREST)
+    odds = np.log(told / (1.0 - told))
+    moved = 1.0 / (1.0 + np.exp(-(odds + far * (bias + slope * odds))))
+    return min(max(moved, SUREST), 1.0 - SUREST)

@@ -1,0 +1,73 @@
+"""What a model says of rows that did not grow it, as they stood when they were served: at the end of their sessions and before.
+
+With `points=True` told probabilities are calibrated on these. Whatever else is to be measured on rows that grew no tree, as operating
+points are, belongs here: it needs the same rows.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from frugal.models.acquire import acquire_classes, in_threads
+from frugal.models.calibrate import States
+from frugal.models.costs import MILLION
+from frugal.models.decide import UNLIMITED
+from frugal.models.ensemble import Ensemble
+from frugal.models.kernels.serving import judging
+
+if TYPE_CHECKING:
+    from frugal.models.learners.greedy import Rows
+
+ENOUGH = 10_000  # rows: two numbers are fitted
+FEW = 2_000  # rows below which every fifth is held out in turn
+FOLDS = 5
+
+
+def folds(rows: int, seed: int) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    """(rows to grow on, rows to judge): a fifth is judged, or each fifth in turn where rows are few."""
+    shuffled = np.random.default_rng((seed, 2**32 + 1)).permutation(rows)
+    for k in range(min(FOLDS, rows) if rows < FEW else 1):
+        judged = np.zeros(rows, bool)
+        judged[shuffled[k::FOLDS]] = True
+        if not judged.all():
+            yield np.flatnonzero(~judged), np.flatnonzero(judged)
+
+
+def out_of_bag(drawn: Callable[[int], NDArray[np.float64]], trees: int, rows: int, seed: int) -> tuple[Any, NDArray[np.float64]]:
+    """(some rows, rows x trees: 1 where the tree's sample left the row out); rows that every tree has seen are not among them."""
+    some = np.sort(np.random.default_rng((seed, 2**32 + 1)).permutation(rows)[:ENOUGH])
+    apart = np.empty((len(some), trees))
+    for tree in range(trees):
+        apart[:, tree] = drawn(tree)[some] == 0
+    judged = apart.any(axis=1)
+    return some[judged], apart[judged]
+
+
+def states(ensemble: Ensemble, rows: "Rows", apart: NDArray[np.float64], seed: int, n_jobs: int | None) -> States:
+    """Every row twice: at the end of its session, and cut short by a budget drawn between nothing and what the session would have cost."""
+    cost = np.rint(acquire_classes(ensemble, rows.codes, n_jobs=n_jobs).cost * MILLION)
+    cut = (cost * np.random.default_rng((seed, 2**32 + 2)).random(len(cost))).astype(np.int64)
+    return States.joined([_judged(ensemble, rows, apart, budgets, n_jobs) for budgets in (np.full(len(cut), UNLIMITED), cut)])
+
+
+def _judged(ensemble: Ensemble, rows: "Rows", apart: NDArray[np.float64], budgets: NDArray[np.int64], n_jobs: int | None) -> States:
+    count = len(rows.codes)
+    labels, told, narrowed = np.empty(count, np.int32), np.empty(count), np.empty(count)
+
+    def work(part: slice) -> None:
+        judging.judge(
+            ensemble.served,
+            ensemble.trail,
+            ensemble.prices,
+            rows.codes[part],
+            budgets[part],
+            apart[part],
+            labels[part],
+            told[part],
+            narrowed[part],
+        )
+
+    in_threads(work, count, n_jobs)
+    return States(labels, told, narrowed, labels == rows.classes, rows.weights)
