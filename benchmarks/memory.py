@@ -2,9 +2,9 @@
 
     python benchmarks/memory.py [--data ../shared/data] [--trees 1000] [--only noisy covertype]
 
-Two forests: 1,000 trees on a made-up table of 25,000 rows x 16 numbers and 25 classes whose labels are mostly noise, so that trees are large;
-and 40 full trees on covertype (581,012 rows, 7 classes). Bars: the first trains and is served within 4 GiB of peak memory (RSS), the archive
-of the second takes at most 120 MB. Beside them what dense counts of eight bytes would take. The last line is JSON.
+Two forests: 1,000 trees on a made-up table of 25,000 rows x 16 numbers and 25 classes whose labels are mostly noise, so that trees are
+large; and 40 full trees on covertype (581,012 rows, 7 classes). Bars: the first trains and is served within 4 GiB of peak memory (RSS), the
+archive of the second takes at most 120 MB. Beside them what dense counts of eight bytes would take. The last line is JSON.
 """
 
 import argparse
@@ -91,11 +91,9 @@ def main() -> None:
         size = path.stat().st_size
         path.unlink()
         dense = grown["nodes"] * grown["classes"] * 8
-        print(
-            f"{name}: {grown['nodes']:,.0f} nodes, {grown['entries']:,.0f} values in {grown['seconds']:.0f} s; peak {grown['peak'] / GIB:.2f} GiB "
-            f"to train, {served['peak'] / GIB:.2f} GiB to serve; archive {size / MB:.0f} MB, where dense counts alone are {dense / MB:,.0f} MB; "
-            f"loaded in {served['load_seconds']:.1f} s"
-        )
+        print(f"{name}: {grown['nodes']:,.0f} nodes, {grown['entries']:,.0f} values, trained in {grown['seconds']:.0f} s")
+        print(f"    peak memory {grown['peak'] / GIB:.2f} GiB to train, {served['peak'] / GIB:.2f} GiB to serve")
+        print(f"    archive {size / MB:.0f} MB, loaded in {served['load_seconds']:.1f} s; dense counts alone are {dense / MB:,.0f} MB")
         report |= {
             f"{name} nodes": grown["nodes"],
             f"{name} train_gib": round(grown["peak"] / GIB, 2),

@@ -205,15 +205,16 @@ def in_a_loop(ensemble: Ensemble, body: bytes) -> str:
     asked = json.loads(body)
     found = acquire(ensemble, ensemble.schema.encode_rows(asked["rows"], ensemble.used))
     names, labels = ensemble.schema.names, [str(label) for label in ensemble.classes]
-    columns = (array.tolist() for array in (found.labels, found.probabilities, found.cost, found.acquired))
+    columns = (array.tolist() for array in (found.labels, found.probabilities, found.votes, found.cost, found.acquired))
     shown = [
         {
             "label": str(label),
             "probabilities": dict(zip(labels, chances, strict=True)),
+            "votes": dict(zip(labels, votes, strict=True)),
             "cost": cost,
             "features": list(itertools.compress(names, bought)),
         }
-        for label, chances, cost, bought in zip(*columns, strict=True)
+        for label, chances, votes, cost, bought in zip(*columns, strict=True)
     ]
     return json.dumps({"model": {"name": NAME, "version": 1}, "rows": shown})
 

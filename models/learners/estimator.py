@@ -31,7 +31,7 @@ class Learner:
     categorical: Any = parameter(Columns(), "columns of numbers to be taken as categories", default=None, kw_only=True)
     points: bool = parameter(
         Flag(),
-        "calibrate told probabilities on rows that grew no tree; takes some longer",
+        "calibrate told probabilities on rows that did not grow the trees; a tree is then grown up to five times more",
         default=False,
         kw_only=True,
     )

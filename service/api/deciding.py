@@ -62,6 +62,7 @@ class Predict(Strict):
 class RowShown(Strict):
     label: str
     probabilities: dict[str, float]
+    votes: dict[str, float]
     cost: float
     features: list[str]
 
@@ -93,7 +94,7 @@ async def next_question(body: Next, caller: Caller, versions: TheVersions) -> Re
 
 @large.post("/predict", response_model=Predicted, responses=documented(*BODY, WrongAnswer, ModelNotFound))
 async def predict(request: Request, body: Predict, caller: Caller, versions: TheVersions) -> Response:
-    """Per row, what a session over it would have said and paid: label, probabilities, cost and features bought."""
+    """Per row, what a session over it would have said and paid: label, probabilities, votes, cost and features bought."""
     version = await versions.find(body.model)
     await request.app.state.kernels.ready("predicting")
     return await compute(_predicted, version, body.rows, body.budget, body.confidence)
@@ -115,11 +116,17 @@ def _predicted(version: Version, rows: list[dict[str, Any]], budget: float | Non
         {
             "label": str(label),
             "probabilities": dict(zip(labels, chances, strict=True)),
+            "votes": dict(zip(labels, votes, strict=True)),
             "cost": cost,
             "features": [names[i] for i in bought],
         }
-        for label, chances, cost, bought in zip(
-            found.labels.tolist(), found.probabilities.tolist(), found.cost.tolist(), _bought(ensemble, found.acquired), strict=True
+        for label, chances, votes, cost, bought in zip(
+            found.labels.tolist(),
+            found.probabilities.tolist(),
+            found.votes.tolist(),
+            found.cost.tolist(),
+            _bought(ensemble, found.acquired),
+            strict=True,
         )
     ]
     return reply({"model": shown_model(version), "rows": rows_shown})

@@ -71,9 +71,16 @@ def shown_prediction(session: Session, standing: Standing | None) -> dict[str, A
 
 
 def final_prediction(prediction: Prediction) -> dict[str, Any]:
-    return {"label": prediction.label, "probabilities": prediction.probabilities, "final": True, "reason": prediction.reason}
+    return {
+        "label": prediction.label,
+        "probabilities": prediction.probabilities,
+        "votes": prediction.votes,
+        "final": True,
+        "reason": prediction.reason,
+    }
 
 
 def current_prediction(standing: Standing, reason: str | None) -> dict[str, Any]:
     chances = {str(label): chance for label, chance in standing.probabilities.items()}
-    return {"label": str(standing.label), "probabilities": chances, "final": reason is not None, "reason": reason}
+    votes = {str(label): share for label, share in standing.votes.items()}
+    return {"label": str(standing.label), "probabilities": chances, "votes": votes, "final": reason is not None, "reason": reason}

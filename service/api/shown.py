@@ -37,7 +37,8 @@ class ShownAnswer(Strict):
 
 class ShownPrediction(Strict):
     label: str
-    probabilities: dict[str, float]
+    probabilities: dict[str, float] = Field(description="how likely each label is to be true")
+    votes: dict[str, float] = Field(description="the share of the trees' votes that each label has")
     final: bool
     reason: Reason | None
 

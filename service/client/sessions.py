@@ -140,7 +140,7 @@ class Sessions(Wire):
         return self._json("POST", "/v1/next", body)
 
     def predict(self, model: str, rows: Iterable[Mapping[str, Any]], budget: float | None = None, confidence: float | None = None) -> Json:
-        """Label, probabilities, cost and features bought of every row."""
+        """Label, probabilities, votes, cost and features bought of every row."""
         return self._json("POST", "/v1/predict", given(model=model, rows=[dict(row) for row in rows], budget=budget, confidence=confidence))
 
 

@@ -25,6 +25,7 @@ class Now:
     budget: float | None
     label: object
     probabilities: Mapping[Any, float]
+    votes: Mapping[Any, float]
     reason: str | None
 
 
@@ -105,10 +106,10 @@ class LocalCase:
 
     def _stand(self) -> Now:
         spent = round(sum(self.costs.values()), 6)
-        decision, label, chances = stand(self.ensemble, self.answers, self.budget, spent)
+        decision, label, chances, votes = stand(self.ensemble, self.answers, self.budget, spent)
         if isinstance(decision, Ask):
-            return Now(self.ensemble.schema[decision.feature], decision.cost, spent, self.budget, label, chances, None)
-        return Now(None, 0.0, spent, self.budget, label, chances, getattr(decision, "reason", "waiting"))
+            return Now(self.ensemble.schema[decision.feature], decision.cost, spent, self.budget, label, chances, votes, None)
+        return Now(None, 0.0, spent, self.budget, label, chances, votes, getattr(decision, "reason", "waiting"))
 
     def shown(self) -> dict[str, Any]:
         now = self._now
@@ -121,6 +122,7 @@ class LocalCase:
             "prediction": {
                 "label": str(now.label),
                 "probabilities": {str(label): chance for label, chance in now.probabilities.items()},
+                "votes": {str(label): share for label, share in now.votes.items()},
                 "final": True,
                 "reason": now.reason,
             },

@@ -16,6 +16,11 @@ def report(trees: int, metrics: Mapping[str, Any], costs: Mapping[str, float]) -
             f"{trees} trees, measured on {metrics['rows']:,} rows the learner never saw",
             "",
             f"  error        {metrics['error']:.4f}   (always the commonest class: {metrics['commonest_class_error']:.4f})",
+            *(
+                [f"  calibration  {metrics['calibration_error']:.4f}   (error of told probabilities)"]
+                if "calibration_error" in metrics
+                else []
+            ),
             f"  mean cost    {metrics['mean_cost']:,.2f}",
             f"  max cost     {metrics['max_cost']:,.2f}   (everything: {metrics['cost_of_everything']:,.2f})",
             *([f"  total cost   {metrics['total_cost']:,.2f}   (mean cost and mean penalty)"] if "total_cost" in metrics else []),

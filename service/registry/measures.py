@@ -40,6 +40,7 @@ class Metrics(Shape):
     rows: Count | None = None
     error: Share | None = None
     commonest_class_error: Share | None = None
+    calibration_error: Share | None = None
     mean_cost: Amount | None = None
     max_cost: Amount | None = None
     cost_of_everything: Amount | None = None

@@ -78,7 +78,7 @@ def value_json(answer: Answer) -> str | None:
 def prediction_json(prediction: Prediction | None) -> str | None:
     if prediction is None:
         return None
-    return json.dumps({"label": prediction.label, "probabilities": prediction.probabilities, "reason": prediction.reason})
+    return json.dumps(prediction._asdict())
 
 
 def session_of(id: UUID, owner: str, row: Iterable[Any]) -> Session:

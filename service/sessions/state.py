@@ -41,6 +41,7 @@ class Prediction(NamedTuple):
 
     label: str
     probabilities: dict[str, float]
+    votes: dict[str, float]
     reason: str
 
 
@@ -160,7 +161,8 @@ def standing_of(session: Session, ensemble: Ensemble) -> Standing:
 
 def _over(session: Session, status: Literal["done", "expired"], standing: Standing, reason: str) -> Session:
     chances = {str(label): chance for label, chance in standing.probabilities.items()}
-    return session._replace(status=status, prediction=Prediction(str(standing.label), chances, reason))
+    votes = {str(label): share for label, share in standing.votes.items()}
+    return session._replace(status=status, prediction=Prediction(str(standing.label), chances, votes, reason))
 
 
 def _same(stored: Answer | None, item: Given) -> bool:

@@ -1,4 +1,4 @@
-"""How an ensemble does on rows that its learner never saw: error, cost, feature use, and the curve of cost against error."""
+"""How an ensemble does on rows that its learner never saw: error, honesty, cost, feature use, and the curve of cost against error."""
 
 from dataclasses import asdict
 from typing import Any
@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from frugal.models import Ensemble, acquire
+from frugal.models import Acquisition, Ensemble, acquire
 from frugal.models.binning import sample_rows
+from frugal.models.calibrate import calibration_error
 from frugal.models.curves import Point, by_budget, by_trees
 from frugal.models.table import read_table
 
@@ -32,6 +33,7 @@ def measure(ensemble: Ensemble, X: Any, y: Any, n_jobs: int | None = None, seed:
     return {
         "rows": len(truth),
         "error": float(np.mean(labels != truth)),
+        "calibration_error": calibration_error(_told(ensemble, found), labels == truth),
         "commonest_class_error": 1 - max(float(np.mean(truth == label)) for label in set(truth.tolist())),
         "mean_cost": float(found.cost.mean()),
         "max_cost": float(found.cost.max()),
@@ -44,6 +46,12 @@ def measure(ensemble: Ensemble, X: Any, y: Any, n_jobs: int | None = None, seed:
             *(_shown("budget", point) for point in by_budget(ensemble, codes[some], true, _limits(found.cost), n_jobs)),
         ],
     }
+
+
+def _told(ensemble: Ensemble, found: Acquisition) -> NDArray[np.float64]:
+    """The told probability of each row's label."""
+    place = {label: k for k, label in enumerate(ensemble.classes)}
+    return found.probabilities[np.arange(len(found.labels)), [place[label] for label in found.labels.tolist()]]
 
 
 def _with_penalties(ensemble: Ensemble, truth: NDArray[Any], labels: NDArray[Any], cost: NDArray[Any]) -> dict[str, float]:

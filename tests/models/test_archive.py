@@ -206,7 +206,10 @@ def head(name, **values):
         (put("outcomes", 0, 100), "node 2 has a child that is not further on in the same tree"),
         (say(format=1), "the archive has format 1: this version of frugal reads format 2"),
         (say(surprise=1), "the manifest must hold format, schema"),
-        (say(classes=["a"], penalties=None, calibration=None), "node 0 has values whose classes do not rise, or that the ensemble does not have"),
+        (
+            say(classes=["a"], penalties=None, calibration=None),
+            "node 0 has values whose classes do not rise, or that the ensemble does not have",
+        ),
         (say(classes=3), "'int' object is not iterable"),
         (say(vote="loudest"), "vote is 'loudest': expected one of"),
         (say(schema=[]), "costs for 'size', 'colour', which the data does not have"),

@@ -157,11 +157,12 @@ class Sessions:
 
     def decide(self, session: dict[str, Any]) -> None:
         """Where the session stands with its answers."""
-        verdict, *rest, label, chances = deciding.decide(self.model, **situation(session))
+        verdict, *rest, label, chances, votes = deciding.decide(self.model, **situation(session))
         session["status"] = {"ask": "open", "wait": "waiting", "stop": "done"}[verdict]
         session["ask"] = tuple(rest) if verdict == "ask" else None
         session["reason"] = rest[0] if verdict == "stop" else None
         session["label"], session["chances"] = self.model.classes[label], dict(zip(self.model.classes, chances, strict=True))
+        session["votes"] = dict(zip(self.model.classes, votes, strict=True))
 
     def shown(self, session: dict[str, Any]) -> dict[str, Any]:
         budget, spent, over = session["budget"], session["spent"], session["status"] == "done"
@@ -177,7 +178,13 @@ class Sessions:
             "spent": spent / 10**6,
             "remaining": None if budget is None else (budget - spent) / 10**6,
             "answers": [shown_line(name, line) for name, line in session["answers"].items()],
-            "prediction": {"label": session["label"], "probabilities": session["chances"], "final": over, "reason": session["reason"]},
+            "prediction": {
+                "label": session["label"],
+                "probabilities": session["chances"],
+                "votes": session["votes"],
+                "final": over,
+                "reason": session["reason"],
+            },
         }
 
     def question(self, name: str, cost: float) -> dict[str, Any]:

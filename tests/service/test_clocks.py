@@ -140,7 +140,7 @@ def test_a_clock_that_jumps_under_a_running_process_moves_nothing(database_url: 
 
 
 def test_what_is_kept_for_a_day_or_for_its_retention_is_kept_by_the_database(database_url: str, wrong: timedelta) -> None:
-    over = {"status": "done", "prediction": '{"label": "well", "probabilities": {}, "reason": "stopped"}'}
+    over = {"status": "done", "prediction": '{"label": "well", "probabilities": {}, "votes": {}, "reason": "stopped"}'}
 
     async def work(steps: Steps) -> None:
         for hours in (23.5, 24.5):

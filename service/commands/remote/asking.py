@@ -25,7 +25,7 @@ class RemoteCase:
         asked, said = self.session["ask"], self.session["prediction"]
         reason = said["reason"] or ("waiting" if asked is None else None)
         money = self.session["spent"], self.session["budget"]
-        return Now(_feature(asked), asked["cost"] if asked else 0.0, *money, said["label"], said["probabilities"], reason)
+        return Now(_feature(asked), asked["cost"] if asked else 0.0, *money, said["label"], said["probabilities"], said["votes"], reason)
 
     def answer(self, feature: str, value: Value) -> Now:
         self.session = self.client.answer(self.session["id"], feature, value)

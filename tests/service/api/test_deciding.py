@@ -85,6 +85,7 @@ def test_predict_gives_what_a_session_over_each_row_would(client: httpx.Client) 
             session = client.post(f"/v1/sessions/{session['id']}/answers", json=item).json()
         assert (session["prediction"]["label"], session["spent"]) == (row["label"], row["cost"])
         assert session["prediction"]["probabilities"] == row["probabilities"]
+        assert session["prediction"]["votes"] == row["votes"]
 
 
 def test_predict_refuses_rows_by_number_and_feature(client: httpx.Client) -> None:
@@ -113,6 +114,7 @@ def test_predict_of_the_heart_example_equals_acquire(client: httpx.Client) -> No
     assert [row["label"] for row in body] == found.labels.tolist()
     assert [row["cost"] for row in body] == found.cost.tolist()
     assert [list(row["probabilities"].values()) for row in body] == found.probabilities.tolist()
+    assert [list(row["votes"].values()) for row in body] == found.votes.tolist()
     assert [sorted(row["features"]) for row in body] == [
         sorted(np.array(ensemble.schema.names)[bought].tolist()) for bought in found.acquired
     ]
@@ -129,11 +131,12 @@ def test_predict_has_limits(database_url: str) -> None:
 
 def test_labels_are_strings_whatever_the_classes_are(client: httpx.Client) -> None:
     ensemble = clinic()
-    numbered = type(ensemble)(ensemble.flat, ensemble.schema, ensemble.costs, classes=[0, 1, 2.5], vote="counts")
+    numbered = type(ensemble)(ensemble.flat, ensemble.schema, ensemble.costs, classes=[0, 1, 2.5], vote="counts", smoothing=0)
     publish(client, "numbered", numbered)
     assert client.post("/v1/predict", json={"model": "numbered", "rows": [{"fever": "no"}]}).json()["rows"][0] == {
         "label": "0",
         "probabilities": {"0": 1.0, "1": 0.0, "2.5": 0.0},
+        "votes": {"0": 1.0, "1": 0.0, "2.5": 0.0},
         "cost": 1.0,
         "features": ["fever"],
     }

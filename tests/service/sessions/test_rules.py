@@ -58,6 +58,7 @@ def test_a_session_from_its_opening_to_a_leaf(client: httpx.Client) -> None:
     assert session["prediction"] == {
         "label": "well",
         "probabilities": {"well": 13 / 22, "ill": 5 / 22, "grave": 4 / 22},
+        "votes": {"well": 13 / 22, "ill": 5 / 22, "grave": 4 / 22},
         "final": False,
         "reason": None,
     }
@@ -73,6 +74,7 @@ def test_a_session_from_its_opening_to_a_leaf(client: httpx.Client) -> None:
     assert session["prediction"] == {
         "label": "grave",
         "probabilities": {"well": 0.0, "ill": 0.0, "grave": 1.0},
+        "votes": {"well": 0.0, "ill": 0.0, "grave": 1.0},
         "final": True,
         "reason": "leaf",
     }
@@ -257,7 +259,8 @@ def test_a_session_may_be_done_at_its_opening(client: httpx.Client) -> None:
     session = opened(client, known={"fever": "no"})
     assert (session["status"], session["ask"], session["revision"]) == ("done", None, 1)
     assert session["prediction"] == {
-        "label": "well", "probabilities": {"well": 1.0, "ill": 0.0, "grave": 0.0}, "final": True, "reason": "leaf",
+        "label": "well", "probabilities": {"well": 1.0, "ill": 0.0, "grave": 0.0},
+        "votes": {"well": 1.0, "ill": 0.0, "grave": 0.0}, "final": True, "reason": "leaf",
     }  # fmt: skip
     problem(answer(client, session, ("sugar", 80)), 409, "session-closed")
 

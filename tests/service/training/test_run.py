@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from frugal.models import Ensemble, acquire
+from frugal.models.calibrate import calibration_error
 from frugal.models.table import read_table
 from frugal.service.tables import Columns, Reader
 from frugal.service.training.measuring import measure
@@ -36,6 +37,8 @@ def test_it_is_measured_on_rows_the_learner_never_saw() -> None:
     found = acquire(done.ensemble, read_table(table().only(["colour", "size", "noise"]).rows(test), schema=done.ensemble.schema).codes)
     assert metrics["rows"] == 100
     assert metrics["error"] == np.mean(found.labels != TRUTH[test])
+    told = found.probabilities.max(axis=1)
+    assert metrics["calibration_error"] == calibration_error(told, found.labels == TRUTH[test])
     assert metrics["mean_cost"] == pytest.approx(found.cost.mean())
     assert metrics["max_cost"] == found.cost.max()
     assert sum(count for row in metrics["confusion"].values() for count in row.values()) == 100
