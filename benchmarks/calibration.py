@@ -2,11 +2,11 @@
 
     python benchmarks/calibration.py --data ../shared/data [--only magic,krk] [--rows 20000]
 
-Each table is cut in fifths; a model grown on four is judged on the other, in turn on each where the table has fewer than --rows rows, so that
-small tables are judged on all of theirs (fifteen bins of a few rows each would show little but chance). Larger tables are drawn down to
---rows. Prices are whole numbers from 1 to 10, drawn once per table. Per table, for budget-forest and greedy-tree, without points and with:
-the error at the end, and cut short by budgets of 10, 25 and 50 % of the cost of everything. Beside them what scikit-learn's forest of as many
-trees has, all features bought. Bars: at most .10 for forests without points, .05 for both with. The last line is JSON.
+Each table is cut in fifths; a model grown on four is judged on the other, in turn on each where the table has fewer than --rows rows, so
+that small tables are judged on all of theirs (fifteen bins of a few rows each would show little but chance). Larger tables are drawn down
+to --rows. Prices are whole numbers from 1 to 10, drawn once per table. Per table, for budget-forest and greedy-tree, without points and
+with: the error at the end, and cut short by budgets of 10, 25 and 50 % of the cost of everything. Beside them what scikit-learn's forest of
+as many trees has, all features bought. Bars: at most .10 for forests without points, .05 for both with. The last line is JSON.
 """
 
 import argparse

@@ -1,9 +1,13 @@
 """Honest probabilities: how far told ones are from what comes true, and the small map that brings them nearer.
 
 The map is fitted on cases that grew no tree, as they stood when they were served: at the end and at earlier moments. It moves the log odds
-of the leader's told probability by u (bias + slope x odds), where u says how far the trees have come, from 0 at their roots to 1 at nodes
-of a single case, and the bias is the leading class's own: trees that were grown to the end say a rare class too often. The other classes
-share what is left as before. A slope above -1 keeps the order, and kernels/serving/telling.py keeps the leader first.
+of the leader's told probability to
+
+    odds + u (bias + slope odds) + v end_bias
+
+where u says how far the trees have come, from 0 at their roots to 1 at nodes of a single case, and v how many of them are at their ends.
+The bias is the leading class's own: trees that were grown to the end say a rare class too often. The other classes share what is left as
+before. A slope above -1 keeps the order, and kernels/serving/telling.py keeps the leader first.
 """
 
 from typing import Any, NamedTuple
@@ -20,26 +24,27 @@ STEPS = 50
 
 
 class Calibration(NamedTuple):
-    """How the log odds of the leader's probability are moved as the trees come to smaller nodes."""
+    """How the log odds of the leader's probability are moved as the trees come to smaller nodes, and to their ends."""
 
     slope: float
+    end_bias: float
     bias: tuple[float, ...]  # per class
 
     @classmethod
     def of(cls, given: Any, classes: int) -> "Calibration":
         """From what an archive holds; ValueError if probabilities could not be told with it."""
-        if not isinstance(given, dict) or set(given) != {"slope", "bias"}:
-            raise ValueError(f"calibration is {str(given)[:120]}: expected slope and bias, or None")
-        slope, bias = given["slope"], given["bias"]
+        if not isinstance(given, dict) or set(given) != set(cls._fields):
+            raise ValueError(f"calibration is {str(given)[:120]}: expected {', '.join(cls._fields)}, or None")
+        slope, end_bias, bias = (given[name] for name in cls._fields)
         if not isinstance(bias, (list, tuple)) or len(bias) != classes:
             raise ValueError(f"the bias of the calibration is {str(bias)[:80]}: expected one number per class, {classes}")
-        for value, least in ((slope, FLATTEST), *((one, -WIDEST) for one in bias)):
+        for value, least in ((slope, FLATTEST), *((one, -WIDEST) for one in (end_bias, *bias))):
             if isinstance(value, bool) or not isinstance(value, (int, float)) or not least <= value <= WIDEST:
                 raise ValueError(f"the calibration has {str(value)[:80]}: expected a number from {least:g} to {WIDEST:g}")
-        return cls(float(slope), tuple(map(float, bias)))
+        return cls(float(slope), float(end_bias), tuple(map(float, bias)))
 
     def as_dict(self) -> dict[str, Any]:
-        return {"slope": self.slope, "bias": list(self.bias)}
+        return self._asdict() | {"bias": list(self.bias)}
 
 
 class States(NamedTuple):
@@ -47,7 +52,8 @@ class States(NamedTuple):
 
     label: NDArray[np.int32]
     told: NDArray[np.float64]  # the label's probability, not calibrated
-    narrowed: NDArray[np.float64]  # how far the trees had come: see kernels/serving/telling.py
+    far: NDArray[np.float64]  # how far the trees had come, and how many were at their ends: see kernels/serving/telling.py
+    done: NDArray[np.float64]
     right: NDArray[np.bool_]  # whether the label was the true one
     weight: NDArray[np.float64]
 
@@ -57,13 +63,13 @@ class States(NamedTuple):
 
 
 def fit(states: States, classes: int) -> Calibration:
-    """The map under which the truth is likeliest, by Newton's steps.
+    """The map under which the truth is likeliest.
 
     Examples
     --------
     >>> label, told = np.arange(1000) % 2, np.full(1000, 0.9)
     >>> right = np.where(label == 0, np.arange(1000) % 10 < 8, np.arange(1000) % 10 < 5)
-    >>> found = fit(States(label, told, np.ones(1000), right, np.ones(1000)), 2)
+    >>> found = fit(States(label, told, np.ones(1000), np.zeros(1000), right, np.ones(1000)), 2)
     >>> odds = np.log(9) + np.array(found.bias) + found.slope * np.log(9)
     >>> (1 / (1 + np.exp(-odds))).round(1).tolist()
     [0.8, 0.4]
@@ -71,14 +77,14 @@ def fit(states: States, classes: int) -> Calibration:
     told = np.clip(states.told, SUREST, 1 - SUREST)
     odds = np.log(told / (1 - told))
     own = np.zeros((len(odds), classes))  # how far the leading class's bias is from that of all
-    own[np.arange(len(odds)), states.label] = states.narrowed
-    moved = np.column_stack([states.narrowed, own, states.narrowed * odds])
+    own[np.arange(len(odds)), states.label] = states.far
+    moved = np.column_stack([states.done, states.far, own, states.far * odds])
     weight = states.weight / states.weight.mean()
     found = _likeliest(odds, moved, states.right, weight)
     if found[-1] < FLATTEST:
         found = np.append(_likeliest(odds + FLATTEST * moved[:, -1], moved[:, :-1], states.right, weight), FLATTEST)
-    bias = np.clip(found[0] + found[1:-1], -WIDEST, WIDEST)
-    return Calibration(round(float(min(found[-1], WIDEST)), 6), tuple(bias.round(6).tolist()))
+    end_bias, *bias = np.clip([found[0], *(found[1] + found[2:-1])], -WIDEST, WIDEST).round(6).tolist()
+    return Calibration(round(float(min(found[-1], WIDEST)), 6), end_bias, tuple(bias))
 
 
 def _likeliest(

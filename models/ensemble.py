@@ -209,7 +209,7 @@ class Ensemble:
             numeric=not len(flat.outcomes),
             prior=prior(flat, classes),
             smoothing=self.smoothing,
-            calibration=np.array([self.calibration["slope"], *self.calibration["bias"]] if self.calibration else [], np.float64),
+            calibration=np.hstack([*self.calibration.values()] if self.calibration else [[]]),
         )
 
 

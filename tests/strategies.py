@@ -80,7 +80,8 @@ def calibrations(draw, classes):
     number = st.sampled_from([-1.5, -0.25, 0.0, 0.5, 2.0])
     if draw(st.booleans()):
         return None
-    return {"slope": draw(st.sampled_from([-0.9, -0.5, 0.0, 1.0])), "bias": [draw(number) for _ in range(classes)]}
+    slope, end_bias = draw(st.sampled_from([-0.9, -0.5, 0.0, 1.0])), draw(number)
+    return {"slope": slope, "end_bias": end_bias, "bias": [draw(number) for _ in range(classes)]}
 
 
 def ensemble_of(model, **changes):

@@ -16,6 +16,7 @@ from frugal.models.costs import MILLION
 from frugal.models.decide import UNLIMITED
 from frugal.models.ensemble import Ensemble
 from frugal.models.kernels.serving import judging
+from frugal.models.kernels.serving.walking import AT_LEAVES, Forest
 
 if TYPE_CHECKING:
     from frugal.models.learners.greedy import Rows
@@ -46,19 +47,27 @@ def out_of_bag(drawn: Callable[[int], NDArray[np.float64]], trees: int, rows: in
 
 
 def states(ensemble: Ensemble, rows: "Rows", apart: NDArray[np.float64], seed: int, n_jobs: int | None) -> States:
-    """Every row twice: at the end of its session, and cut short by a budget drawn between nothing and what the session would have cost."""
-    cost = np.rint(acquire_classes(ensemble, rows.codes, n_jobs=n_jobs).cost * MILLION)
-    cut = (cost * np.random.default_rng((seed, 2**32 + 2)).random(len(cost))).astype(np.int64)
-    return States.joined([_judged(ensemble, rows, apart, budgets, n_jobs) for budgets in (np.full(len(cut), UNLIMITED), cut)])
+    """Every row at the end of its session, and twice cut short by budgets drawn between nothing and what the session would have cost.
+
+    Sessions here go on to the leaves: a forest is decided early where it is right about a row, which the trees that grew on that row are
+    too often, so that to stop there would give the truth away.
+    """
+    forest = ensemble.served._replace(stop=AT_LEAVES)
+    cost = np.rint(acquire_classes(ensemble, rows.codes, to_leaves=True, n_jobs=n_jobs).cost * MILLION)
+    shares = np.random.default_rng((seed, 2**32 + 2)).random((2, len(cost)))
+    budgets = [np.full(len(cost), UNLIMITED), *(cost * shares).astype(np.int64)]
+    return States.joined([_judged(forest, ensemble, rows, apart, each, n_jobs) for each in budgets])
 
 
-def _judged(ensemble: Ensemble, rows: "Rows", apart: NDArray[np.float64], budgets: NDArray[np.int64], n_jobs: int | None) -> States:
+def _judged(
+    forest: Forest, ensemble: Ensemble, rows: "Rows", apart: NDArray[np.float64], budgets: NDArray[np.int64], n_jobs: int | None
+) -> States:
     count = len(rows.codes)
-    labels, told, narrowed = np.empty(count, np.int32), np.empty(count), np.empty(count)
+    labels, (told, far, done) = np.empty(count, np.int32), np.empty((3, count))
 
     def work(part: slice) -> None:
         judging.judge(
-            ensemble.served,
+            forest,
             ensemble.trail,
             ensemble.prices,
             rows.codes[part],
@@ -66,8 +75,9 @@ def _judged(ensemble: Ensemble, rows: "Rows", apart: NDArray[np.float64], budget
             apart[part],
             labels[part],
             told[part],
-            narrowed[part],
+            far[part],
+            done[part],
         )
 
     in_threads(work, count, n_jobs)
-    return States(labels, told, narrowed, labels == rows.classes, rows.weights)
+    return States(labels, told, far, done, labels == rows.classes, rows.weights)

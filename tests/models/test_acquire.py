@@ -42,7 +42,7 @@ def test_predict_equals_its_naive_twin(drawn):
     model, rows = drawn
     labels, probabilities = predict(strategies.ensemble_of(model), model.schema.encode_rows(rows))
     for r, row in enumerate(rows):
-        label, chances, _ = naive.tell(model, [naive.walk(tree, row, model.schema)[0] for tree in model.trees])
+        label, chances, _ = naive.tell(model, [naive.walk(tree, row, model.schema)[0] for tree in model.trees], [True] * len(model.trees))
         assert labels[r] == model.classes[label]
         assert probabilities[r] == pytest.approx([float(p) for p in chances], rel=1e-7, abs=1e-11)
 

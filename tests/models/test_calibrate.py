@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from frugal.models import BudgetForestClassifier, GreedyTreeClassifier, acquire, decide, dump, load, stand
-from frugal.models.calibrate import Calibration, States, calibration_error, fit
+from frugal.models.calibrate import FLATTEST, Calibration, States, calibration_error, fit
 from frugal.models.learners import points
 from frugal.models.learners.greedy import Rows
 
@@ -23,26 +23,30 @@ def test_the_error_is_the_mean_distance_in_fifteen_bins():
         calibration_error([], [])
 
 
-@pytest.mark.parametrize(("slope", "bias"), [(-0.5, (0.0, 0.0)), (0.5, (0.3, -1.0)), (-0.9, (-1.0, 2.0))])
-def test_the_fit_finds_the_map_that_made_the_truth(slope, bias):
+@pytest.mark.parametrize(
+    ("slope", "end_bias", "bias"), [(-0.5, 0.0, (0.0, 0.0)), (0.5, -0.5, (0.3, -1.0)), (-0.9, 1.0, (-1.0, 2.0)), (-3.0, 0.5, (2.0, 2.0))]
+)
+def test_the_fit_finds_the_map_that_made_the_truth(slope, end_bias, bias):
     rng = np.random.default_rng(0)
-    odds, far, label = rng.normal(1.5, 1, CASES), rng.random(CASES), rng.integers(0, 2, CASES)
-    chance = 1 / (1 + np.exp(-(odds + far * (np.array(bias)[label] + slope * odds))))
-    states = States(label, 1 / (1 + np.exp(-odds)), far, rng.random(CASES) < chance, np.ones(CASES))
-    found = fit(states, 2)
+    odds, far, done, label = rng.normal(1.5, 1, CASES), rng.random(CASES), rng.random(CASES), rng.integers(0, 2, CASES)
+    chance = 1 / (1 + np.exp(-(odds + far * (np.array(bias)[label] + slope * odds) + done * end_bias)))
+    found = fit(States(label, 1 / (1 + np.exp(-odds)), far, done, rng.random(CASES) < chance, np.ones(CASES)), 2)
+    if slope < FLATTEST:  # what would turn the order round is not kept
+        assert found.slope == FLATTEST
+        return
     assert found.slope == pytest.approx(slope, abs=0.15)
+    assert found.end_bias == pytest.approx(end_bias, abs=0.2)
     assert found.bias == pytest.approx(bias, abs=0.25)
 
 
 def test_what_happens_at_the_roots_moves_nothing():
-    states = States(np.zeros(100, int), np.full(100, 0.9), np.zeros(100), np.zeros(100, bool), np.ones(100))
-    assert fit(states, 2) == Calibration(0.0, (0.0, 0.0))
+    states = States(np.zeros(100, int), np.full(100, 0.9), np.zeros(100), np.zeros(100), np.zeros(100, bool), np.ones(100))
+    assert fit(states, 2) == Calibration(0.0, 0.0, (0.0, 0.0))
 
 
-@given(st.lists(st.tuples(st.integers(0, 2), st.floats(0, 1), st.floats(0, 1), st.booleans()), min_size=1, max_size=30))
+@given(st.lists(st.tuples(st.integers(0, 2), st.floats(0, 1), st.floats(0, 1), st.floats(0, 1), st.booleans()), min_size=1, max_size=30))
 def test_any_fit_can_be_kept(cases):
-    label, told, far, right = (np.array(column) for column in zip(*cases, strict=True))
-    found = fit(States(label, told, far, right, np.ones(len(cases))), 3)
+    found = fit(States(*(np.array(column) for column in zip(*cases, strict=True)), np.ones(len(cases))), 3)
     assert Calibration.of(found.as_dict(), 3) == found
 
 
@@ -105,17 +109,24 @@ def test_few_rows_are_judged_in_five_parts_and_many_in_one():
 
 
 def test_states_are_those_that_decide_comes_to():
-    """Judged by all trees, a row's last state is the end of its session; cut short, one that a smaller budget gives."""
+    """Judged by all trees, a row's first state is the end of its session at the leaves; cut short, one that a smaller budget gives."""
     X, y = noisy(300)
     ensemble = BudgetForestClassifier(max_trees=5, random_state=0).fit(X, y).ensemble_
     rows = Rows(X, (y == "yes").astype(np.int32), np.ones(300), 2)
     states = points.states(ensemble, rows, np.ones((300, 5)), 0, None)
-    found = acquire(ensemble, X)
+    found = acquire(ensemble, X, to_leaves=True)
     assert states.told[:300].tolist() == found.probabilities.max(axis=1).tolist()
     assert (states.right[:300] == (found.labels == y)).all()
-    assert (states.narrowed >= 0).all()
-    assert (states.narrowed <= 1).all()
-    assert states.narrowed[300:].mean() < states.narrowed[:300].mean()
+    assert (states.done[:300] == 1).all()
+    assert len(states.told) == 900
+    assert ((states.far >= 0) & (states.far <= 1)).all()
+    assert states.far[300:].mean() < states.far[:300].mean()
+    assert states.done[300:].mean() < 0.8
+    half = np.tile([1.0, 1, 0, 0, 0], (300, 1))
+    by_two = points.states(ensemble, rows, half, 0, None)
+    labels = acquire(ensemble.prefix(2), X, to_leaves=True).labels  # the same trees alone
+    assert (by_two.label[:300] == (labels == "yes")).all()
+    assert by_two.told.tolist() != states.told.tolist()
 
 
 @pytest.mark.parametrize("rows", [1, 2, 4])

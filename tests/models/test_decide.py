@@ -268,16 +268,19 @@ def test_calibration_moves_nothing_where_nothing_is_known_and_all_of_it_at_one_c
     )
     settings = {"classes": ["a", "b"], "vote": "counts", "stop": "leaf", "smoothing": 1}
     plain = Ensemble.of([tree], Schema([Feature("age")]), **settings)
-    moved = plain.with_settings(calibration={"slope": -0.5, "bias": [0.0, -0.25]})
+    moved = plain.with_settings(calibration={"slope": -0.5, "end_bias": 0.125, "bias": [0.0, 1.0]})
     assert stand(moved, {}).probabilities == stand(plain, {}).probabilities == {"a": 0.75, "b": 0.25}
     at_one = stand(plain, {"age": 3}).probabilities["b"]
     assert at_one == pytest.approx((1 + 0.25) / 2)
     odds = math.log(at_one / (1 - at_one))
-    told = stand(moved, {"age": 3}).probabilities["b"]
-    assert told == pytest.approx(1 / (1 + math.exp(-(0.5 * odds - 0.25))), rel=1e-6) or told == pytest.approx(0.5, abs=1e-8)
+    assert stand(moved, {"age": 3}).probabilities["b"] == pytest.approx(1 / (1 + math.exp(-(0.5 * odds + 1.0 + 0.125))))
     a, here = stand(plain, {"age": 0}).probabilities["a"], math.log(8 / 6) / math.log(8)
     odds = math.log(a / (1 - a))
-    assert stand(moved, {"age": 0}).probabilities["a"] == pytest.approx(1 / (1 + math.exp(-(odds - here * 0.5 * odds))))
+    assert stand(moved, {"age": 0}).probabilities["a"] == pytest.approx(1 / (1 + math.exp(-(odds - here * 0.5 * odds + 0.125))))
+    low = plain.with_settings(calibration={"slope": 0.0, "end_bias": 0.0, "bias": [0.0, -20.0]})
+    told = stand(low, {"age": 3})
+    assert (told.label, told.probabilities["b"]) == ("b", pytest.approx(0.5))
+    assert told.probabilities["b"] > told.probabilities["a"]  # whatever the map says, the label stays first
 
 
 def test_ties_go_to_the_first_class():

@@ -98,8 +98,8 @@ def elect(model, sums):
     return expected.index(min(expected)), shares
 
 
-def tell(model, nodes):
-    """(label, told probabilities, shares of the votes) of trees that stand on these nodes."""
+def tell(model, nodes, over):
+    """(label, told probabilities, shares of the votes) of trees that stand on these nodes; `over`: which ask for nothing more."""
     sums = totals(model, nodes)
     label, shares = elect(model, sums)
     if model.vote == "additive":
@@ -116,7 +116,7 @@ def tell(model, nodes):
     else:
         leader = told.index(max(told)) if told[label] < max(told) else label
     if model.calibration is not None:
-        told = calibrated(model, narrowed(model, nodes), leader, [float(p) for p in told])
+        told = calibrated(model, *progress(model, nodes, over), leader, [float(p) for p in told])
     return label, told, shares
 
 
@@ -140,25 +140,31 @@ def with_the_label_first(told, label):
     return [mean if c in (label, *before) else p for c, p in enumerate(told)]
 
 
-def narrowed(model, nodes):
-    """0 at the roots, 1 at nodes of one case, the logarithms between; the mean over the trees."""
+def progress(model, nodes, over):
+    """(how far the trees have come, how many have come to their ends), by weight; a tree at its root has done neither.
+
+    How far: 0 at the root, 1 at nodes of one case, the logarithms between.
+    """
     one = model.smoothing or 1.0
 
-    def of(tree, node):
+    def way(tree, node):
         whole, here = sum(tree.values), max(sum(node.values), one)
-        return math.log(whole / here) / math.log(whole / one) if sum(node.values) < whole > one else 0.0
+        return math.log(whole / here) / math.log(whole / one) if node is not tree and sum(node.values) < whole > one else 0.0
 
-    ways = [w * of(tree, node) for w, tree, node in zip(model.weights, model.trees, nodes, strict=True)]
-    return sum(ways) / sum(model.weights)
+    places = list(zip(model.weights, model.trees, nodes, over, strict=True))
+    far = sum(w * way(tree, node) for w, tree, node, _ in places)
+    done = sum(w for w, tree, node, ended in places if ended and node is not tree)
+    return far / sum(model.weights), done / sum(model.weights)
 
 
-def calibrated(model, far, leader, told):
+def calibrated(model, far, done, leader, told):
     others = [p for c, p in enumerate(told) if c != leader]
     if not any(others):
         return told
+    given = model.calibration
     p = min(max(told[leader], 1e-12), 1 - 1e-12)
     odds = math.log(p / (1 - p))
-    moved = odds + far * (model.calibration["bias"][leader] + model.calibration["slope"] * odds)
+    moved = odds + far * (given["bias"][leader] + given["slope"] * odds) + done * given["end_bias"]
     q = max(1 / (1 + math.exp(-moved)), max(others) / (max(others) + 1 - told[leader]))
     return [q if c == leader else p * (1 - q) / (1 - told[leader]) for c, p in enumerate(told)]
 
@@ -201,7 +207,7 @@ def decide(model, answers, budget=None, spent=0, bought=None, pending=(), confid
     places = [walk(tree, answers, model.schema) for tree in model.trees]
     nodes = [node for node, _, _ in places]
     waits = [feature for _, feature, _ in places]
-    label, chances, shares = tell(model, nodes)
+    label, chances, shares = tell(model, nodes, [feature is None for feature in waits])
     result = [label, [float(p) for p in chances], [float(share) for share in shares]]
     if not any(waits):
         return ["stop", "exhausted" if any(ended for _, _, ended in places) else "leaf", *result]

@@ -94,11 +94,12 @@ def acquire_rows(forest, prices, rows, budget, confidence, case, trails, labels,
         empty(case.basket)
         if order_free:
             walk_to_ends(forest, row, trails, case.position)
+            case.wanted[:] = ENDED
             costs[r] = buy_all(prices, case, row, trails, acquired[r])
         else:
             walk_abreast(forest, row, trails)
             costs[r] = ask_along(forest, prices, case, row, budget, confidence, trails, acquired[r])
-        labels[r] = tell(forest, forest.weights, case.position, case.totals, votes[r], probabilities[r])
+        labels[r] = tell(forest, forest.weights, case.position, case.wanted, case.totals, votes[r], probabilities[r])
 
 
 @kernel
@@ -109,6 +110,7 @@ def predict(forest, trail, rows, labels, probabilities):
         rows,
         new_trails(forest, trail),
         np.empty(len(forest.roots), np.int32),
+        np.full(len(forest.roots), ENDED, np.int32),
         np.empty(forest.classes),
         np.empty(forest.classes),
         labels,
@@ -117,10 +119,10 @@ def predict(forest, trail, rows, labels, probabilities):
 
 
 @inlined
-def predict_rows(forest, rows, trails, position, totals, votes, labels, probabilities):
+def predict_rows(forest, rows, trails, position, wanted, totals, votes, labels, probabilities):
     for r in range(len(rows)):
         walk_to_ends(forest, rows[r], trails, position)
-        labels[r] = tell(forest, forest.weights, position, totals, votes, probabilities[r])
+        labels[r] = tell(forest, forest.weights, position, wanted, totals, votes, probabilities[r])
 
 
 @inlined

@@ -6,27 +6,27 @@ from frugal.models.kernels.compiling import inlined, kernel
 from frugal.models.kernels.pricing import empty
 from frugal.models.kernels.serving.acquiring import ask_along, new_trails, walk_abreast
 from frugal.models.kernels.serving.deciding import NEVER
-from frugal.models.kernels.serving.telling import narrowed, tell
+from frugal.models.kernels.serving.telling import progress, tell
 from frugal.models.kernels.serving.walking import new_case
 
 
 @kernel
-def judge(forest, trail, prices, rows, budgets, weights, labels, told, narrow):
+def judge(forest, trail, prices, rows, budgets, weights, labels, told, narrow, done):
     """Let each row be asked as the whole forest asks, within its budget; then let its trees, by its row of `weights`, say what they say.
 
-    Fills the last three: the label, its told probability, and how far its trees had come.
+    Fills the last four: the label, its told probability, how far its trees had come, and how many had come to their ends.
     """
     case, trails = new_case(forest, prices), new_trails(forest, trail)
-    judge_rows(forest, prices, rows, budgets, weights, case, trails, np.empty(len(forest.arity), np.bool_), labels, told, narrow)
+    judge_rows(forest, prices, rows, budgets, weights, case, trails, np.empty(len(forest.arity), np.bool_), labels, told, narrow, done)
 
 
 @inlined
-def judge_rows(forest, prices, rows, budgets, weights, case, trails, acquired, labels, told, narrow):
+def judge_rows(forest, prices, rows, budgets, weights, case, trails, acquired, labels, told, narrow, done):
     for r in range(len(rows)):
         case.state[:] = 0
         empty(case.basket)
         walk_abreast(forest, rows[r], trails)
         ask_along(forest, prices, case, rows[r], budgets[r], NEVER, trails, acquired)
-        labels[r] = tell(forest, weights[r], case.position, case.totals, case.votes, case.probabilities)
+        labels[r] = tell(forest, weights[r], case.position, case.wanted, case.totals, case.votes, case.probabilities)
         told[r] = case.probabilities[labels[r]]
-        narrow[r] = narrowed(forest, weights[r], case.position)
+        narrow[r], done[r] = progress(forest, weights[r], case.position, case.wanted)

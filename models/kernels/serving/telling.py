@@ -7,7 +7,7 @@
 
 The label comes from the votes. Where these shares would put another class first, it is pooled with the label, which then leads by a hair.
 A calibration, fitted on rows that grew no tree, moves the leader's probability and scales the others: the more, the smaller the nodes are
-that the trees stand on. At the roots it moves nothing: the shares of all cases need no correction.
+that the trees stand on and the more trees are at their ends. At the roots it moves nothing: the shares of all cases need no correction.
 """
 
 import numpy as np
@@ -22,8 +22,8 @@ SUREST = 1e-12  # how near to 0 and 1 a probability is moved
 
 
 @inlined
-def tell(forest, weights, position, totals, votes, probabilities):
-    """Fill `votes` and `probabilities` for trees that stand at `position` and count by `weights`; gives the label."""
+def tell(forest, weights, position, wanted, totals, votes, probabilities):
+    """Fill `votes` and `probabilities` for trees that stand at `position`, want `wanted` and count by `weights`; gives the label."""
     tally(forest, weights, position, totals)
     label = elect(forest, totals, votes)
     if forest.vote == ADDITIVE:
@@ -40,7 +40,8 @@ def tell(forest, weights, position, totals, votes, probabilities):
         for c in range(len(probabilities)):
             leader = c if probabilities[c] > probabilities[leader] else leader
     if len(forest.calibration):
-        calibrate(forest.calibration, narrowed(forest, weights, position), leader, probabilities)
+        far, done = progress(forest, weights, position, wanted)
+        calibrate(forest.calibration, far, done, leader, probabilities)
     return label
 
 
@@ -94,17 +95,23 @@ def put_first(label, probabilities):
 
 
 @inlined
-def narrowed(forest, weights, position):
-    """How far the trees have come from their roots, 0, to nodes of a single case, 1: the mean, by weight, on a scale of logarithms."""
+def progress(forest, weights, position, wanted):
+    """Two shares, means over the trees by weight; both are 0 at the roots.
+
+    How far they have come, to 1 at nodes of a single case, on a scale of logarithms; and how many ask for nothing more.
+    """
     one = forest.smoothing if forest.smoothing > 0.0 else 1.0  # a case, where weights are of another size
-    far, total = 0.0, 0.0
+    far, done, total = 0.0, 0.0, 0.0
     for t in range(len(position)):
         total += weights[t]
-        if position[t] != forest.roots[t]:
-            all_, here = cases_at(forest, forest.roots[t]), cases_at(forest, position[t])
-            if here < all_ and all_ > one:
-                far += weights[t] * np.log(all_ / max(here, one)) / np.log(all_ / one)
-    return far / total
+        if position[t] == forest.roots[t]:
+            continue
+        if wanted[t] < 0:
+            done += weights[t]
+        whole, here = cases_at(forest, forest.roots[t]), cases_at(forest, position[t])
+        if here < whole and whole > one:
+            far += weights[t] * np.log(whole / max(here, one)) / np.log(whole / one)
+    return far / total, done / total
 
 
 @inlined
@@ -117,7 +124,7 @@ def cases_at(forest, i):
 
 
 @inlined
-def calibrate(calibration, far, leader, probabilities):
+def calibrate(calibration, far, done, leader, probabilities):
     """Move the leader's probability, the more the further the trees have come, and scale the others to what is left. It stays ahead."""
     told, second = probabilities[leader], 0.0
     for c in range(len(probabilities)):
@@ -125,17 +132,12 @@ def calibrate(calibration, far, leader, probabilities):
             second = max(second, probabilities[c])
     if second == 0.0:  # one class, or others that cannot be scaled
         return
-    moved = corrected(calibration[0], calibration[1 + leader], far, told)
-    moved = max(moved, second / (second + 1.0 - told) * (1.0 + HAIR))
+    sure = min(max(told, SUREST), 1.0 - SUREST)
+    odds = np.log(sure / (1.0 - sure))
+    slope, end_bias, bias = calibration[0], calibration[1], calibration[2 + leader]
+    moved = 1.0 / (1.0 + np.exp(-(odds + far * (bias + slope * odds) + done * end_bias)))
+    moved = max(min(moved, 1.0 - SUREST), second / (second + 1.0 - told) * (1.0 + HAIR))
     for c in range(len(probabilities)):
         if c != leader:
             probabilities[c] *= (1.0 - moved) / (1.0 - told)
     probabilities[leader] = moved
-
-
-@inlined
-def corrected(slope, bias, far, told):
-    told = min(max(told, SUREST), 1.0 - SUREST)
-    odds = np.log(told / (1.0 - told))
-    moved = 1.0 / (1.0 + np.exp(-(odds + far * (bias + slope * odds))))
-    return min(max(moved, SUREST), 1.0 - SUREST)

@@ -57,7 +57,7 @@ class Forest(NamedTuple):
     numeric: bool  # no table anywhere
     prior: NDArray[np.float64]  # per class: its share where nothing is known
     smoothing: float  # how many cases of those shares are added to a node's own
-    calibration: NDArray[np.float64]  # a slope and a bias per class, or empty: see telling.py
+    calibration: NDArray[np.float64]  # a slope, a bias at the ends and one per class, or empty: see telling.py
 
 
 class Case(NamedTuple):
