@@ -65,8 +65,9 @@ class Prepared:
         return self.rows.some(np.sort(shuffled[held:])), self.rows.some(np.sort(shuffled[:held]))
 
     def smoothing(self) -> float:
-        """How many cases of the training shares are added to a node's own, in the unit of the weights."""
-        return SMOOTHING * float(self.rows.weights.mean())
+        """How many cases of the training shares are added to a node's own. A weight of 2 is two cases; where all weights are below 1, as
+        those that come to 1 together, the greatest is a case."""
+        return SMOOTHING * min(1.0, float(self.rows.weights.max()))
 
 
 @learner

@@ -8,10 +8,23 @@ from pathlib import Path
 import numba
 import pytest
 
-from frugal.models import CostModel, Ensemble, Feature, GreedyTreeClassifier, Leaf, Price, Schema, Split, acquire, decide, predict
+from frugal.models import (
+    BudgetForestClassifier,
+    CostModel,
+    Ensemble,
+    Feature,
+    GreedyTreeClassifier,
+    Leaf,
+    Price,
+    Schema,
+    Split,
+    acquire,
+    decide,
+    predict,
+)
 from frugal.models.kernels.compiling import taken, turn
 from frugal.models.kernels.growth import growing
-from frugal.models.kernels.serving import acquiring, deciding
+from frugal.models.kernels.serving import acquiring, deciding, judging
 from frugal.service.warming import PARTS
 
 ROOT = Path(__file__).parents[2]
@@ -54,7 +67,7 @@ def python(script: str, *arguments: str, **environment: str) -> str:
 @jit
 def test_no_kernel_is_compiled_after_a_warm_up():
     PARTS.warm_up()
-    kernels = (deciding.decide, acquiring.acquire, acquiring.predict, growing.grow)
+    kernels = (deciding.decide, acquiring.acquire, acquiring.predict, judging.judge, growing.grow)
     before = [len(kernel.signatures) for kernel in kernels]
     assert all(before)
     schema = Schema([Feature("a"), Feature("b", "categorical", ("x", "y")), Feature("c")])
@@ -67,6 +80,7 @@ def test_no_kernel_is_compiled_after_a_warm_up():
             acquire(ensemble, [[0.0, 1.0, 2.0]], 3, confidence=0.5)
             predict(ensemble, [[0.0, 1.0, 2.0]])
     GreedyTreeClassifier(impurity="polynomial", categorical=[1], stumps="random").fit([[0, 1], [1, 2], [2, 1]], [0, 1, 2], [1, 2, 0.5])
+    BudgetForestClassifier(max_trees=9, points=True, random_state=0).fit([[0, 1], [1, 2], [2, 1]], [0, 1, 2])
     assert [len(kernel.signatures) for kernel in kernels] == before
 
 

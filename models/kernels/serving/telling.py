@@ -51,7 +51,9 @@ def mean_shares(forest, weights, position, probabilities):
     unknown, total = 0.0, 0.0
     for t in range(len(position)):
         begin, end = stretch(forest, position[t])
-        cases = cases_at(forest, position[t])
+        cases = 0.0
+        for k in range(begin, end):
+            cases += value_at(forest, k)
         total += weights[t]
         if cases + forest.smoothing == 0.0:
             unknown += weights[t]

@@ -93,7 +93,7 @@ def test_output_that_cannot_show_a_letter_has_it_escaped_and_predictions_are_utf
     assert "classes: ja, \\u0142\xf3d\\u017a" in shown
     assert "größe" in shown
     predicted = typed("predict", "--model", tmp_path / "m", "--data", tmp_path / "t.csv")
-    assert "1,łódź,0,1,2,größe" in predicted.decode()
+    assert "1,łódź,0.25,0.75,2,größe" in predicted.decode()
 
 
 def test_no_command_shows_how_to_call_it():
