@@ -24,10 +24,11 @@ from sklearn.ensemble import RandomForestClassifier
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from frugal.models import BudgetForestClassifier, CostModel, Feature, GreedyTreeClassifier, Price, Schema, acquire
-from frugal.models.binning import Binning
-from frugal.models.criteria import criterion, impurity
 from frugal.models.curves import Point, by_trees, frontier, plot
-from frugal.models.grower import Grower
+from frugal.models.growing.binning import Binning
+from frugal.models.growing.grower import Grower
+from frugal.models.growing.rules import impurity, minimax
+from frugal.models.growing.targets import constant, counts
 from tests.converting import from_sklearn
 
 TRAIN, VALID = 36_603, 15_688
@@ -239,15 +240,15 @@ def growing_only(X: np.ndarray, y: np.ndarray, trees: int) -> float:
     schema = Schema(Feature(f"x{i}") for i in range(X.shape[1]))
     binning = Binning.of(X, schema)
     labels = np.unique(y, return_inverse=True)[1].astype(np.int32)
+    classes = int(labels.max()) + 1
     alone = Grower(
-        binning.apply(X, labels, schema),
-        binning,
-        schema,
-        CostModel.of(None, schema.names),
-        criterion(impurity("threshold-pairs", labels.max() + 1)),
-        np.ones(len(X)),
-        int(labels.max()) + 1,
-        0,
+        bins=binning.apply(X, schema),
+        binning=binning,
+        target=counts(labels, classes),
+        rule=minimax(impurity("threshold-pairs", classes)),
+        context=constant(CostModel.of(None, schema.names)),
+        weights=np.ones(len(X)),
+        seed=0,
     )
     together = replace(alone, threads=2)
     ratios = []
@@ -262,9 +263,10 @@ import sys
 import numpy as np
 sys.path.insert(0, ".")
 from frugal.models import CostModel, Feature, Schema
-from frugal.models.binning import Binning
-from frugal.models.criteria import criterion, impurity
-from frugal.models.grower import Grower
+from frugal.models.growing.binning import Binning
+from frugal.models.growing.grower import Grower
+from frugal.models.growing.rules import impurity, minimax
+from frugal.models.growing.targets import constant, counts
 
 def peak():
     return next(int(line.split()[1]) * 1024 for line in open("/proc/self/status") if line.startswith("VmHWM"))
@@ -275,13 +277,15 @@ schema = Schema(Feature(f"x{i}") for i in range(codes.shape[1] - 1))
 table = np.array(codes[:rows, :-1], np.float64)
 classes = np.unique(codes[:rows, -1], return_inverse=True)[1].astype(np.int32)
 binning = Binning.of(table, schema)
-bins = binning.apply(table, classes, schema)
-small = Grower(Binning.of(table[:500], schema).apply(table[:500], classes[:500], schema), Binning.of(table[:500], schema), schema,
-               CostModel.of(None, schema.names), criterion(impurity("threshold-pairs", 7)), np.ones(500), 7, 0)
-list(small.trees(2))  # compiled code in memory before counting
+rule, context = minimax(impurity("threshold-pairs", 7)), constant(CostModel.of(None, schema.names))
+
+def made(some, threads):
+    return Grower(binning.apply(table[:some], schema), binning, counts(classes[:some], 7), rule, context, np.ones(some), 0, threads=threads)
+
+list(made(500, 1).trees(2))  # compiled code in memory before counting
+grower = made(rows, threads)
+bins = grower.bins
 del table, codes
-grower = Grower(bins, binning, schema, CostModel.of(None, schema.names), criterion(impurity("threshold-pairs", 7)), np.ones(rows), 7, 0,
-                threads=threads)
 open("/proc/self/clear_refs", "w").write("5")
 before = peak()
 grown = list(grower.trees(trees))

@@ -151,17 +151,17 @@ def _caching_in(folder: Path) -> Iterator[None]:
         config.CACHE_DIR = before
 
 
-def _decorator(inline: bool) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def _decorator(inline: bool, allocates: bool) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     folder = cache_folder()
     compiled = numba.njit(  # type: ignore[call-overload]  # its types leave out _nrt
         cache=folder is not None,  # compiled once per machine, not once per process
         nogil=True,  # rows and trees are worked on in threads beside each other
         error_model="numpy",  # 0/0 is nan inside a loop, not an exception
-        # Of `inlined` only. A forest is handed over word by word where a call is not inlined, and every look into it counts references
-        # with atomic instructions unless it is told not to: without that, `acquire` took 265 us a row
-        # instead of 39. Such a function can allocate nothing.
+        # A forest is handed over word by word where a call is not inlined, and every look into it counts references with atomic
+        # instructions unless it is told not to: without that, `acquire` took 265 us a row instead of 39. Such a function can
+        # allocate nothing.
         forceinline=inline,
-        _nrt=not inline,
+        _nrt=allocates,
     )
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -205,5 +205,6 @@ def as_python(function: Callable[..., Any]) -> Callable[..., Any]:
     return getattr(function, "py_func", function)
 
 
-kernel = _decorator(inline=False)
-inlined = _decorator(inline=True)  # a part of a kernel: allocates nothing
+kernel = _decorator(inline=False, allocates=True)
+inlined = _decorator(inline=True, allocates=False)  # a part of a kernel
+called = _decorator(inline=False, allocates=False)  # a part that is rare, or long: compiled once, not once more wherever it is used

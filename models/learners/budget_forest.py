@@ -11,7 +11,7 @@ import numpy as np
 from frugal.models.calibrate import Calibration, fit
 from frugal.models.costs import millionths, money
 from frugal.models.flat import Flat, Stack
-from frugal.models.grower import Grower
+from frugal.models.growing.grower import Grower
 from frugal.models.learners import points
 from frugal.models.learners.greedy import GreedyLearner, Prepared, Rows
 from frugal.models.learners.parameters import Aside, Whole, learned, learner, parameter

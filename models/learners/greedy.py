@@ -8,13 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from frugal.models.acquire import acquire_classes, threads
-from frugal.models.binning import MOST_BINS, Binning
 from frugal.models.calibrate import Calibration, States, fit
 from frugal.models.costs import CostModel
-from frugal.models.criteria import IMPURITIES, SPLITS, STUMPS, criterion, impurity
 from frugal.models.ensemble import Ensemble
 from frugal.models.flat import Flat
-from frugal.models.grower import Grower, on_grid
+from frugal.models.growing.binning import MOST_BINS, Binning
+from frugal.models.growing.grower import Grower
+from frugal.models.growing.rules import IMPURITIES, SPLITS, STUMPS, impurity, minimax
+from frugal.models.growing.targets import constant, counts, on_grid, on_path
 from frugal.models.learners import points
 from frugal.models.learners.estimator import Learner
 from frugal.models.learners.parameters import Choice, Grid, Number, Terms, Whole, check_parameters, learned, learner, parameter
@@ -128,19 +129,17 @@ class GreedyLearner(Learner):
         """One for each alpha, all on the same bins."""
         jobs = threads(self.n_jobs)
         binning = Binning.of(rows.codes, prepared.schema, self.max_bins, jobs, prepared.seed)
-        bins, weights = binning.apply(rows.codes, rows.classes, prepared.schema, jobs), on_grid(rows.weights)
+        bins, weights = binning.apply(rows.codes, prepared.schema, jobs), on_grid(rows.weights)
         return [
             Grower(
                 bins=bins,
                 binning=binning,
-                schema=prepared.schema,
-                costs=prepared.costs,
-                criterion=criterion(impurity(self.impurity, rows.count, alpha, self.power, self.terms), self.split, self.stumps),
+                context=on_path(prepared.costs) if self.price == "path" else constant(prepared.costs),
+                target=counts(rows.classes, rows.count),
+                rule=minimax(impurity(self.impurity, rows.count, alpha, self.power, self.terms), self.split, self.stumps),
                 weights=weights,
-                classes=rows.count,
                 seed=prepared.seed,
                 bootstrap=bootstrap,
-                on_path=self.price == "path",
                 threads=jobs,
             )
             for alpha in alphas
@@ -193,9 +192,9 @@ class GreedyTreeClassifier(GreedyLearner):
     >>> tree = GreedyTreeClassifier(costs={"x0": 1, "x1": 5}).fit([[0, 0], [0, 1], [1, 0], [1, 1]], ["no", "no", "no", "yes"])
     >>> print(tree.ensemble_.text(0))
     x0 <= 0.5?  [3, 1]
-      yes, missing: no  [2, 0]
+      yes: no  [2, 0]
       no: x1 <= 0.5?  [1, 1]
-        yes, missing: no  [1, 0]
+        yes: no  [1, 0]
         no: yes  [0, 1]
     """
 

@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from frugal.models import Acquisition, Ensemble, acquire
-from frugal.models.binning import sample_rows
 from frugal.models.calibrate import calibration_error
 from frugal.models.curves import Point, by_budget, by_trees
+from frugal.models.growing.binning import sample_rows
 from frugal.models.table import read_table
 
 BUDGETS = 12  # points of the curve of hard budgets

@@ -1,7 +1,7 @@
-"""Histograms of a node's rows: class counts per bin of every feature, in slots that are taken and given back.
+"""Histograms of a node's rows: sums per bin of every feature, in slots that are taken and given back.
 
-Counts are sums of weights on a grid of powers of two, so they are exact: what is left of a parent's histogram when its other children's
-rows are taken out is the last child's, to the bit.
+Sums are exact (see targets.py): what is left of a parent's histogram when its other children's rows are taken out is the last child's, to
+the bit. Where prices are each case's own, what its cases owe for each feature stands beside, and is had in the same way.
 """
 
 from typing import NamedTuple
@@ -10,140 +10,111 @@ import numpy as np
 from numpy.typing import NDArray
 
 from frugal.models.kernels.compiling import inlined
+from frugal.models.kernels.growth.context import CASES, add_dues, can_pay
+from frugal.models.kernels.growth.rules import FRACTIONS
 from frugal.models.kernels.growth.slots import Slots, give, take
+from frugal.models.kernels.growth.targets import add_row, drain_one, fill_one
 from frugal.models.kernels.marks import NONE
 
-SMALL = 48  # rows; from 16 to 256 growing took the same time on covertype
+SMALL = 96  # rows; 48 took 5 % longer on covertype, 160 the same
 
 
-class Work(NamedTuple):
-    """What growing needs beside the tree itself."""
+class Histograms(NamedTuple):
+    """The histograms of the nodes that wait, by slot."""
 
-    rows: NDArray[np.int32]
-    spare: NDArray[np.int32]
-    classes: NDArray[np.int32]  # of a node's rows, in their order
-    weights: NDArray[np.float64]
-    order: NDArray[np.uint8]  # a small node's codes of one feature, sorted
-    place: NDArray[np.int32]
     slots: Slots
-    histograms: NDArray[np.float64]  # slots x cells x classes
-    fees: NDArray[np.float64]  # per feature, at the node
-    dead: NDArray[np.bool_]  # per feature: nothing to split at the node, nor anywhere below
-    counts: NDArray[np.int64]  # rows per outcome
+    cells: NDArray[np.float64]  # slots x cells x sums
+    dues: NDArray[np.float64]  # slots x features x 2: the weight of the cases that owe the price in a group, and the whole price
 
 
 @inlined
-def own_histogram(bins, row_weights, begin, end, slot, work):
-    """The slot of a node's histogram, counted now unless it was handed down; NONE for small nodes and where no slot is free."""
+def own_histogram(bins, target, context, at, begin, end, weight, slot, dead, histograms):
+    """The slot of a node's histogram, filled now unless it was handed down; NONE for small nodes and where no slot is free."""
     if end - begin <= SMALL or slot != NONE:
         return slot
-    slot = take(work.slots)
+    slot = take(histograms.slots)
     if slot != NONE:
-        gather(bins, row_weights, work, begin, end)
-        fill(bins, work, begin, end, work.histograms[slot])
+        fill(bins, target, context, at, begin, end, weight, slot, dead, histograms)
     return slot
 
 
 @inlined
-def hand_down(bins, row_weights, begin, end, slot, i, low, high, biggest, smallest, work):
-    """Give the biggest child what its siblings leave of the parent's histogram, and the smallest, which is grown next, its own.
+def hand_down(bins, target, rule, context, at, node, i, outcomes, biggest, smallest, dead, histograms):
+    """Give the biggest child what the other rows leave of the parent's histogram, and the smallest, which is searched next, its own.
 
-    The siblings' rows are taken out one by one: that needs no slot, whatever their number. Where they are more than the biggest child's
-    it is cheaper to count its rows, when it is its turn.
+    The others' rows are taken out one by one: that needs no slot, whatever their number. Where they are more than the biggest child's it
+    is cheaper to add up its rows when it is its turn. Rows that stay behind at the parent are others too.
     """
-    own = slot[i]
-    slot[i] = NONE
-    large = end[biggest] - begin[biggest]
-    if own == NONE or large <= SMALL or end[i] - begin[i] - large > large:
-        give(work.slots, own)
+    own = node.slot[i]
+    node.slot[i] = NONE
+    begin, end = node.begin[biggest], node.end[biggest]
+    large = end - begin
+    if own == NONE or large <= SMALL or node.end[i] - node.begin[i] - large > large or not subtracts(target, rule, context):
+        give(histograms.slots, own)
         return
-    slot[biggest] = own
-    for j in range(low, high):
+    node.slot[biggest] = own
+    for j in range(node.first[i], node.first[i] + outcomes):
         if j == biggest:
             continue
-        gather(bins, row_weights, work, begin[j], end[j])
-        other = take(work.slots) if j == smallest and end[j] - begin[j] > SMALL else NONE
-        slot[j] = other
+        other = take(histograms.slots) if j == smallest and node.end[j] - node.begin[j] > SMALL else NONE
+        node.slot[j] = other
         if other == NONE:
-            drain(bins, work, begin[j], end[j], work.histograms[own])
+            drain(bins, target, context, at, node.begin[j], node.end[j], own, dead, histograms)
         else:
-            fill(bins, work, begin[j], end[j], work.histograms[other])
-            subtract(bins, work, work.histograms[own], work.histograms[other])
+            fill(bins, target, context, at, node.begin[j], node.end[j], 0.0, other, dead, histograms)
+            subtract(bins, context, own, other, dead, histograms)
+    last = node.end[node.first[i] + outcomes - 1]
+    drain(bins, target, context, at, last, node.end[i], own, dead, histograms)
 
 
 @inlined
-def gather(bins, row_weights, work, begin, end):
-    """The classes and weights of a node's rows, side by side."""
-    for k in range(begin, end):
-        work.classes[k] = bins.classes[np.uint32(work.rows[k])]
-        work.weights[k] = row_weights[np.uint32(work.rows[k])]
+def subtracts(target, rule, context):
+    """Whether a child's sums are its parent's less its siblings': not where rows add what hangs on the node, or to some features only, or
+    are shared out."""
+    return not target.heavy and len(context.purse) == 0 and rule.missing != FRACTIONS
 
 
 @inlined
-def fill(bins, work, begin, end, histogram):
+def fill(bins, target, context, at, begin, end, weight, slot, dead, histograms):
     for f in range(len(bins.sizes)):
-        if not work.dead[f]:
-            cells = histogram[bins.offsets[f] : bins.offsets[f] + bins.sizes[f] + 1]
-            cells[:, :] = 0.0
-            fill_one(bins, f, work, begin, end, cells)
+        if not dead[f]:
+            cells = histograms.cells[slot, bins.offsets[f] : bins.offsets[f] + bins.sizes[f] + 1]
+            fill_anew(target, context, f, bins.codes[f], at, begin, end, weight, cells)
+            if context.kind == CASES:
+                histograms.dues[slot, f] = 0.0
+                add_dues(context, f, at, begin, end, 1.0, histograms.dues[slot, f])
 
 
 @inlined
-def fill_one(bins, f, work, begin, end, cells):
-    codes = bins.codes[f]
+def fill_anew(target, context, f, codes, at, begin, end, weight, cells):
+    """The cells of one feature, of those cases that can pay for it."""
+    cells[:, :] = 0.0
+    if len(context.purse) == 0:
+        fill_one(target, codes, at, begin, end, weight, cells)
+        return
     for k in range(begin, end):
-        cells[codes[np.uint32(work.rows[k])], np.uint32(work.classes[k])] += work.weights[k]
+        if can_pay(context, f, at.rows[k]):
+            add_row(target, at, k, weight, cells[codes[at.rows[k]]])
 
 
 @inlined
-def drain(bins, work, begin, end, histogram):
+def drain(bins, target, context, at, begin, end, slot, dead, histograms):
     """Take rows out of a histogram that they are in."""
     for f in range(len(bins.sizes)):
-        if not work.dead[f]:
-            cells, codes = histogram[bins.offsets[f] : bins.offsets[f] + bins.sizes[f] + 1], bins.codes[f]
-            for k in range(begin, end):
-                cells[codes[np.uint32(work.rows[k])], np.uint32(work.classes[k])] -= work.weights[k]
+        if not dead[f]:
+            cells = histograms.cells[slot, bins.offsets[f] : bins.offsets[f] + bins.sizes[f] + 1]
+            drain_one(target, bins.codes[f], at, begin, end, cells)
+            if context.kind == CASES:
+                add_dues(context, f, at, begin, end, -1.0, histograms.dues[slot, f])
 
 
 @inlined
-def subtract(bins, work, histogram, other):
+def subtract(bins, context, slot, other, dead, histograms):
     for f in range(len(bins.sizes)):
-        if not work.dead[f]:
+        if not dead[f]:
             for cell in range(bins.offsets[f], bins.offsets[f] + bins.sizes[f] + 1):
-                for c in range(histogram.shape[1]):
-                    histogram[cell, c] -= other[cell, c]
-
-
-@inlined
-def compact(bins, f, work, begin, end, cells):
-    """Only the bins that a small node's rows are in, in order, and missing behind them; `work.order` keeps their codes. Gives how many."""
-    codes = bins.codes[f]
-    size = np.uint8(bins.sizes[f])
-    held = 0
-    for k in range(begin, end):  # insertion sort of row places by code
-        code = codes[np.uint32(work.rows[k])]
-        at = held
-        while at > 0 and work.order[at - 1] > code:
-            work.order[at] = work.order[at - 1]
-            work.place[at] = work.place[at - 1]
-            at -= 1
-        work.order[at] = code
-        work.place[at] = k
-        held += 1
-    distinct, last = -1, -1
-    for at in range(held):
-        code = work.order[at]
-        if code == size:
-            break
-        if code != last:
-            distinct += 1
-            cells[distinct, :] = 0.0
-            last = code
-        cells[distinct, work.classes[work.place[at]]] += work.weights[work.place[at]]
-        work.order[distinct] = code
-    distinct += 1
-    cells[distinct, :] = 0.0
-    for k in range(begin, end):
-        if codes[np.uint32(work.rows[k])] == size:
-            cells[distinct, work.classes[k]] += work.weights[k]
-    return distinct
+                for c in range(histograms.cells.shape[2]):
+                    histograms.cells[slot, cell, c] -= histograms.cells[other, cell, c]
+            if context.kind == CASES:
+                histograms.dues[slot, f, 0] -= histograms.dues[other, f, 0]
+                histograms.dues[slot, f, 1] -= histograms.dues[other, f, 1]

@@ -49,3 +49,11 @@ def give(slots, slot):
     slots.held[slot] = False
     slots.free[slots.left[0]] = slot
     slots.left[0] += 1
+
+
+@inlined
+def give_all(slots):
+    """Nobody holds any more."""
+    for slot in range(len(slots.held)):
+        slots.free[slot], slots.held[slot] = slot, False
+    slots.left[0] = len(slots.held)

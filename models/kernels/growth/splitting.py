@@ -1,8 +1,8 @@
-"""The best question at a node: the least risk R(t) = c(t) / (F(S) - worst F(S_i)), over all features and cuts.
+"""The best question of one feature at a node: what leaves least, by the rule.
 
-A numeric feature's candidates are the cuts between its bins; a categorical feature has one outcome per category, because every admissible
-impurity grows with the set: the finest partition has the least worst part, and grouping could only raise it. Missing values of a numeric
-feature go to the side that scores better; of a categorical one they are an outcome of their own.
+`cells` are sums per bin, with missing in row `size`. A numeric feature's candidates are the cuts between its bins, or each bin alone; a
+categorical feature's are each category alone, or one outcome per category: every monotone impurity is then least in its worst outcome, for
+grouping could only raise it.
 """
 
 from typing import NamedTuple
@@ -10,174 +10,252 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from frugal.models.kernels.compiling import inlined
-from frugal.models.kernels.growth.impurity import Impurity, impurity
+from frugal.models.kernels.compiling import called, inlined
+from frugal.models.kernels.growth.impurity import MONOTONE, impurity
+from frugal.models.kernels.growth.questions import MISSING
+from frugal.models.kernels.growth.rules import (
+    DISJUNCTION,
+    ENDS,
+    MEAN,
+    OWN_OUTCOME,
+    SUM,
+    WORST,
+    draw,
+    mixed_pairs,
+    remains_of_two,
+    shortfall,
+)
+from frugal.models.kernels.growth.targets import is_empty
+from frugal.models.kernels.marks import CUT, EVERY_CATEGORY, NONE
 
 NO_SPLIT, DEAD = -1, -2
-
-
-class Criterion(NamedTuple):
-    """What makes a split good."""
-
-    impurity: Impurity
-    expected: bool  # the mean impurity of the outcomes instead of the worst
-    random: bool  # stumps drawn at random, as in the paper's experiments, instead of every cut
-
-
-class Bins(NamedTuple):
-    """A binned table."""
-
-    codes: NDArray[np.uint8]  # features x rows
-    classes: NDArray[np.int32]  # per row
-    offsets: NDArray[np.int64]  # per feature: where its cells start; the last of them is for missing
-    sizes: NDArray[np.int64]  # per feature: how many bins, without the one for missing
-    categorical: NDArray[np.bool_]
 
 
 class Scratch(NamedTuple):
     """Room for one node's search."""
 
-    left: NDArray[np.float64]  # per class
+    left: NDArray[np.float64]  # sums
     right: NDArray[np.float64]
     absent: NDArray[np.float64]
-    cells: NDArray[np.float64]  # bins x classes of one feature
+    known: NDArray[np.float64]
+    cells: NDArray[np.float64]  # bins x sums of one feature
     random: NDArray[np.uint64]  # one word of state
 
 
 @inlined
-def draw(state):
-    """xorshift64*: the next random word."""
-    x = state[0]
-    x ^= x >> np.uint64(12)
-    x ^= x << np.uint64(25)
-    x ^= x >> np.uint64(27)
-    state[0] = x
-    return x * np.uint64(2685821657736338717)
+def best_question(rule, least_rows, here, form, cells, size, partial, bar, scratch):
+    """(what it leaves, its bin, where missing goes): the best question of a feature that leaves less than the bar; the bin is NO_SPLIT
+    where there is none, and DEAD where the node's rows, and so those below, have but one bin.
 
-
-@inlined
-def stumps_for(cases):
-    """How many stumps the paper draws per feature (section 3)."""
-    return 80 if cases > 2000 else (40 if cases > 500 else 20)
-
-
-@inlined
-def mean_of_sides(left, low, right, high):
-    size_left, size_right = left.sum(), right.sum()
-    return (size_left * low + size_right * high) / (size_left + size_right)
-
-
-@inlined
-def judge_cut(criterion, left, right, bar):
-    """The impurity that a two-way cut leaves: the worst of both sides, or their mean. Infinite if it is sure not to be below the bar."""
-    high = impurity(criterion.impurity, right)
-    if not criterion.expected:
-        return np.inf if high >= bar else max(high, impurity(criterion.impurity, left))
-    return mean_of_sides(left, impurity(criterion.impurity, left), right, high)
-
-
-@inlined
-def best_cut(criterion, cells, size, totals, cases, bar, scratch):
-    """The best cut of a numeric feature that leaves less than the bar: (impurity left, last bin on the left, whether missing goes left).
-
-    `cells` are class counts per bin, with missing in row `size`. A cut that leaves a side empty is no cut; where there is none at all the
-    bin is DEAD. The left side's impurity only grows from cut to cut, so once it reaches the best so far no later cut is better.
+    `partial`: some of the node's rows are in no cell.
     """
-    best, best_bin, best_left = bar, NO_SPLIT, False
-    first, last = occupied(cells, size)
+    absent = set_absent(here, cells, size, partial, scratch)
+    if form == EVERY_CATEGORY:
+        return every_category(rule, least_rows, here, cells, size, absent, partial, bar, scratch)
+    first, last = occupied(here, cells, size)
     if last <= first:
-        return np.inf, DEAD, False
-    missing = 0.0
-    for c in range(len(totals)):
-        scratch.absent[c] = cells[size, c]
-        missing += cells[size, c]
-        scratch.left[c] = 0.0
-        scratch.right[c] = totals[c] - cells[size, c]
-    tries = stumps_for(cases) if criterion.random else last - first
-    for k in range(tries):
-        if criterion.random:
-            bin_ = first + np.int64(draw(scratch.random) % np.uint64(last - first))
-            sum_sides(cells, bin_, totals, scratch)
-        else:
-            bin_ = first + k
-            moved = 0.0
-            for c in range(len(totals)):
-                scratch.left[c] += cells[bin_, c]
-                scratch.right[c] -= cells[bin_, c]
-                moved += cells[bin_, c]
-            if moved == 0.0:
-                continue
-        goes_left = False
-        if missing > 0.0:
-            remains, goes_left = with_missing(criterion, best, scratch)
-        else:
-            remains = judge_cut(criterion, scratch.left, scratch.right, best)
-        if remains < best:
-            best, best_bin, best_left = remains, bin_, goes_left
-        elif not criterion.random and not criterion.expected and remains < np.inf and impurity(criterion.impurity, scratch.left) >= best:
-            break
-    return best if best_bin != NO_SPLIT else np.inf, best_bin, best_left
-
-
-@inlined
-def occupied(cells, size):
-    """The first and last bin with cases in it."""
-    first, last = 0, size - 1
-    while first < size and is_empty(cells, first):
-        first += 1
-    while last > first and is_empty(cells, last):
-        last -= 1
-    return first, last
-
-
-@inlined
-def is_empty(cells, b):
+        return np.inf, DEAD, NONE
+    whole, share = here.whole, 1.0
+    aside = partial or (absent and rule.missing >= ENDS)
+    if aside:
+        whole, share = of_the_known(rule, here, scratch)
+        bar = whole - (here.whole - bar) / share
+    best, best_bin, best_way = bar, NO_SPLIT, NONE
+    tries = stumps_for(here.rows) if rule.random else last - first + (form != CUT)
     for c in range(cells.shape[1]):
-        if cells[b, c] > 0.0:
-            return False
+        scratch.left[c] = 0.0
+        scratch.right[c] = scratch.known[c]
+    for k in range(tries):
+        bin_ = first + (np.int64(draw(scratch.random) % np.uint64(last - first)) if rule.random else k)
+        if not set_sides(rule, here, form, cells, bin_, scratch):
+            continue
+        way = NONE
+        if absent and rule.missing < ENDS:
+            remains, way = with_missing(rule, least_rows, here, best, scratch)
+        else:
+            remains = judge(rule, least_rows, here, best, scratch)
+        if is_lower(rule, remains, best):
+            best, best_bin, best_way = remains, bin_, way
+        elif form == CUT and remains < np.inf and is_hopeless(rule, here, best, scratch):
+            break
+    if best_bin == NO_SPLIT:
+        return np.inf, NO_SPLIT, NONE
+    return here.whole - share * (whole - best) if aside else best, best_bin, best_way
+
+
+@inlined
+def set_sides(rule, here, form, cells, bin_, scratch):
+    """The sums of both sides of a question: cuts come one after the other, unless they are drawn. False where a bin is empty."""
+    if rule.random:
+        sum_sides(cells, bin_, scratch)
+        return True
+    if is_empty(cells, bin_, here.counter, here.many):
+        return False
+    for c in range(cells.shape[1]):
+        scratch.left[c] = cells[bin_, c] + (scratch.left[c] if form == CUT else 0.0)
+        scratch.right[c] = (scratch.right[c] if form == CUT else scratch.known[c]) - cells[bin_, c]
     return True
 
 
 @inlined
-def sum_sides(cells, bin_, totals, scratch):
-    for c in range(len(totals)):
+def is_hopeless(rule, here, best, scratch):
+    """Whether no later cut is better: where the worst outcome counts and impurity only grows, once the left side's has reached the best."""
+    if rule.join != WORST or rule.random or rule.impurity.kind > MONOTONE:
+        return False
+    return impurity(rule.impurity, scratch.left, here.many, here.names) >= best
+
+
+@inlined
+def set_absent(here, cells, size, partial, scratch):
+    """Fill `absent` with the sums of missing, `known` with all others; gives whether any is missing."""
+    width = cells.shape[1]
+    absent = not is_empty(cells, size, here.counter, here.many)
+    for c in range(width):
+        scratch.absent[c] = cells[size, c]
+        scratch.known[c] = here.sums[c] - cells[size, c]
+    if partial:
+        for c in range(width):
+            scratch.known[c] = 0.0
+            for b in range(size):
+                scratch.known[c] += cells[b, c]
+    return absent
+
+
+@called
+def of_the_known(rule, here, scratch):
+    """(impurity, share) of the rows that go along, where others stay behind. A mean is per case: its gain is a share's."""
+    going = scratch.left  # not in use yet
+    weight, all_ = 0.0, 0.0
+    for c in range(len(scratch.known)):
+        going[c] = scratch.known[c] + (scratch.absent[c] if rule.missing < ENDS else 0.0)
+    whole = impurity(rule.impurity, going, here.many, here.names)
+    if rule.join != MEAN:
+        return whole, 1.0
+    for c in range(here.many):
+        weight += going[c]
+        all_ += here.sums[c]
+    return whole, weight / all_
+
+
+@inlined
+def stumps_for(cases):
+    """How many stumps BudgetRF's experiments draw per feature (section 3)."""
+    return 80 if cases > 2000 else (40 if cases > 500 else 20)
+
+
+@inlined
+def is_lower(rule, remains, best):
+    """Whether this is less than the least so far, by more than a tie."""
+    return remains < best if rule.tie == 0.0 else remains < best - rule.tie * abs(best)
+
+
+@inlined
+def occupied(here, cells, size):
+    """The first and last bin with rows in it."""
+    first, last = 0, size - 1
+    while first < size and is_empty(cells, first, here.counter, here.many):
+        first += 1
+    while last > first and is_empty(cells, last, here.counter, here.many):
+        last -= 1
+    return first, last
+
+
+@called
+def sum_sides(cells, bin_, scratch):
+    for c in range(cells.shape[1]):
         scratch.left[c] = 0.0
         for b in range(bin_ + 1):
             scratch.left[c] += cells[b, c]
-        scratch.right[c] = totals[c] - scratch.absent[c] - scratch.left[c]
+        scratch.right[c] = scratch.known[c] - scratch.left[c]
 
 
 @inlined
-def with_missing(criterion, bar, scratch):
-    """(impurity left, whether missing goes left): the better of both sides."""
-    for c in range(len(scratch.absent)):
-        scratch.left[c] += scratch.absent[c]
-    if_left = judge_cut(criterion, scratch.left, scratch.right, bar)
-    for c in range(len(scratch.absent)):
-        scratch.left[c] -= scratch.absent[c]
-        scratch.right[c] += scratch.absent[c]
-    if_right = judge_cut(criterion, scratch.left, scratch.right, bar)
-    for c in range(len(scratch.absent)):
-        scratch.right[c] -= scratch.absent[c]
-    return min(if_left, if_right), if_left < if_right
+def judge(rule, least_rows, here, bar, scratch):
+    """What the two sides leave; infinite where it is sure not to be below the bar."""
+    if least_rows > 1 and min(scratch.left[here.counter], scratch.right[here.counter]) < least_rows:
+        return np.inf
+    return remains_of_two(rule, here, scratch.left, scratch.right, bar)
+
+
+@called
+def with_missing(rule, least_rows, here, bar, scratch):
+    """(what the two sides leave with the missing as an outcome of their own, or on the better side; that outcome)."""
+    if rule.missing == OWN_OUTCOME:
+        return with_own_outcome(rule, here, judge(rule, least_rows, here, bar, scratch), scratch), MISSING
+    best, way = np.inf, 1
+    for side in (1, 0):
+        part = scratch.right if side else scratch.left
+        for c in range(len(part)):
+            part[c] += scratch.absent[c]
+        remains = judge(rule, least_rows, here, bar, scratch)
+        for c in range(len(part)):
+            part[c] -= scratch.absent[c]
+        if remains < best:
+            best, way = remains, side
+    return best, way
 
 
 @inlined
-def every_category(criterion, cells, size, scratch):
-    """The impurity that one outcome per category leaves; infinite where there is but one outcome."""
-    worst, mean, whole, outcomes = 0.0, 0.0, 0.0, 0
-    for b in range(size + 1):
-        cases = 0.0
-        for c in range(cells.shape[1]):
-            scratch.left[c] = cells[b, c]
-            cases += cells[b, c]
-        if cases == 0.0:
+def with_own_outcome(rule, here, two, scratch):
+    """What two sides and the missing as a third outcome leave."""
+    alone = impurity(rule.impurity, scratch.absent, here.many, here.names)
+    if rule.join == WORST:
+        return max(two, alone)
+    if rule.join == SUM:
+        return two + alone
+    apart, all_ = 0.0, 0.0
+    for c in range(here.many):
+        apart += scratch.absent[c]
+        all_ += here.sums[c]
+    return ((all_ - apart) * two + apart * alone) / all_
+
+
+@inlined
+def every_category(rule, least_rows, here, cells, size, absent, partial, bar, scratch):
+    """What one outcome per category leaves, missing among them unless it goes nowhere."""
+    kept = absent and rule.missing <= OWN_OUTCOME
+    worst, total, weight, outcomes, enough = 0.0, 0.0, 0.0, 0, 0
+    for b in range(size + 1 if kept else size):
+        if is_empty(cells, b, here.counter, here.many):
             continue
         outcomes += 1
-        part = impurity(criterion.impurity, scratch.left)
-        worst = max(worst, part)
-        mean += cases * part
-        whole += cases
+        enough += least_rows <= 1 or cells[b, here.counter] >= least_rows
+        mixed = impurity(rule.impurity, cells[b], here.many, here.names)
+        cases = 0.0
+        for c in range(here.many):
+            cases += cells[b, c]
+        worst = max(worst, mixed)
+        total += mixed if rule.join == SUM else cases * mixed
+        weight += cases
     if outcomes < 2:
-        return np.inf
-    return mean / whole if criterion.expected else worst
+        return np.inf, DEAD, NONE
+    if enough < 2:
+        return np.inf, NO_SPLIT, NONE
+    remains = worst if rule.join == WORST else (total if rule.join == SUM else total / weight)
+    if rule.join == DISJUNCTION:
+        remains = rule.lam * here.weight * remains - balance_of_categories(rule, here, cells, size + 1 if kept else size)
+    elif partial or (absent and not kept):
+        whole, share = of_the_known(rule, here, scratch)
+        remains = here.whole - share * (whole - remains)
+    if not remains < bar:
+        return np.inf, NO_SPLIT, NONE
+    return remains, 0, size if kept else NONE
+
+
+@called
+def balance_of_categories(rule, here, cells, size):
+    """`balance_and_efficiency` for any number of outcomes."""
+    k = here.many
+    whole, largest, of_largest, kept = 0.0, -1.0, 0.0, 0.0
+    for b in range(size):
+        weight, rows = 0.0, 0.0
+        for c in range(k):
+            weight += cells[b, c]
+            rows += cells[b, k + c]
+        if rows == 0.0:
+            continue
+        whole += weight
+        if rows > largest:
+            largest, of_largest = rows, weight
+        kept += shortfall(rule, here, cells[b], weight) * mixed_pairs(cells[b], k)
+    return whole - of_largest + whole - kept / mixed_pairs(here.sums, k)

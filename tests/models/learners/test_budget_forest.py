@@ -11,8 +11,8 @@ from sklearn.datasets import make_classification
 from sklearn.utils.estimator_checks import check_estimator
 
 from frugal.models import BudgetForestClassifier, CostModel, Price, decide, dump, load
-from frugal.models.binning import Binning
 from frugal.models.curves import by_budget, by_trees, frontier, leaf_confidence, plot, precision_at_5
+from frugal.models.growing.binning import Binning
 
 EXPECTED_FAILURES = {
     "check_sample_weight_equivalence_on_dense_data": "a bootstrap draws rows: a row of weight 2 is drawn as often as one of weight 1, "

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.utils.estimator_checks import check_estimator
 
-from frugal.models import CostModel, Ensemble, Feature, GreedyTreeClassifier, Price, Schema
-from frugal.models.kernels.marks import EVERY_CATEGORY
+from frugal.models import CostModel, Feature, GreedyTreeClassifier, Price, Schema
+from tests.models.growing.engine import Case
 from tests.naive import growing as naive
 
 WORDS = tuple(f"w{k:02}" for k in range(40))
@@ -52,37 +52,13 @@ def as_frame(rows, features):
     return pd.DataFrame({name: pd.Series([row[name] for row in rows], dtype=object if kind else float) for name, kind in features.items()})
 
 
-def nested(ensemble):
-    """A tree as (feature, cut, class counts, child where missing goes, children by outcome), each child the same again."""
-    flat = ensemble.flat
-
-    every, tables = np.flatnonzero(flat.kind == EVERY_CATEGORY).tolist(), flat.tables(ensemble.schema.arity)
-
-    def child(i, outcome):
-        return None if outcome < 0 else below(flat.first_child[i] + outcome)
-
-    def below(i):
-        values = flat.dense(i, len(ensemble.classes)).tolist()
-        if flat.feature[i] < 0:
-            return values
-        outcomes = range(2)
-        if flat.kind[i] == EVERY_CATEGORY:
-            outcomes = flat.outcomes[slice(*tables[every.index(i) :][:2])]
-        children = [child(i, outcome) for outcome in outcomes]
-        return (int(flat.feature[i]), float(flat.threshold[i]), values, child(i, flat.missing[i]), children)
-
-    return below(0)
-
-
 def assert_equals_its_twin(rows, features, impurity, alpha, expected, on_path):
     costs = CostModel([Price(name, 1 + i % 3, "g" if i > 1 else None, 0.5 if i > 1 else None) for i, name in enumerate(features)])
-    for name, kind in list(features.items()):
-        if kind is not None:
-            features[name] = tuple(sorted({row[name] for row in rows if row[name] is not None}))
+    for name in features:
         if not any(row[name] is not None for row in rows):
             features[name] = None
     present = sorted({row["class"] for row in rows})
-    classes = range(len(present))
+    many = len(present)
     rows = [row | {"class": present.index(row["class"])} for row in rows]
     learner = GreedyTreeClassifier(
         impurity=impurity,
@@ -94,19 +70,21 @@ def assert_equals_its_twin(rows, features, impurity, alpha, expected, on_path):
     )
     learner.fit(as_frame(rows, features), [row["class"] for row in rows], [row["weight"] for row in rows])
     floor = sum(price.cost for price in costs.prices) / len(costs) / 100
-
-    def fee(name, bought):
-        return max(costs.marginal(name, bought), floor)
-
     measure = {
         "threshold-pairs": lambda counts: naive.threshold_pairs(counts, alpha),
         "clipped-pairs": lambda counts: naive.clipped_pairs(counts, alpha),
         "powers": lambda counts: naive.powers(counts, 3),
         "polynomial": lambda counts: naive.polynomial(counts, 3),
     }[impurity]
-    twin = naive.grow(rows, features, len(classes), measure, fee, expected, on_path)
-    schema = learner.ensemble_.schema
-    assert nested(learner.ensemble_) == nested(Ensemble.of([twin], schema, costs, classes=classes, vote="counts"))
+    case = Case(rows, {name: "cut" if kind is None else "every" for name, kind in features.items()})
+    twin = naive.Engine(
+        case.features,
+        (naive.mean if expected else naive.worst)(measure, many),
+        naive.divided,
+        lambda name, bought, _: max(costs.marginal(name, bought if on_path else ()), floor),
+        lambda some: naive.counts_of(some, many),
+    )
+    assert case.nested(learner.ensemble_.flat, many) == twin.grow(rows)
     return learner
 
 

@@ -7,7 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from frugal.models.kernels.growth.binning import bin_categories, bin_numbers
-from frugal.models.kernels.growth.splitting import Bins
+from frugal.models.kernels.growth.questions import Bins
+from frugal.models.kernels.marks import CUT, EVERY_CATEGORY
 from frugal.models.schema import CATEGORICAL, Schema
 
 MOST_BINS = 255  # the 256th code is for missing
@@ -44,8 +45,10 @@ class Binning(NamedTuple):
         sizes = [int(bin_of.max()) + 1 if len(bin_of) else len(edges) + 1 for edges, bin_of in found]
         return cls(tuple(edges for edges, _ in found), tuple(bin_of for _, bin_of in found), np.array(sizes, np.int64))
 
-    def apply(self, table: NDArray[np.float64], classes: NDArray[np.int32], schema: Schema, n_jobs: int = 1) -> Bins:
-        """The table in bins, feature by feature; missing is the bin after the last."""
+    def apply(
+        self, table: NDArray[np.float64], schema: Schema, n_jobs: int = 1, numeric: int = CUT, categorical: int = EVERY_CATEGORY
+    ) -> Bins:
+        """The table in bins, feature by feature, with what may be asked of numbers and of categories; missing is the bin after the last."""
         codes = np.empty((len(schema), len(table)), np.uint8)
 
         def work(i: int) -> None:
@@ -57,8 +60,8 @@ class Binning(NamedTuple):
         with ThreadPoolExecutor(n_jobs) as pool:
             list(pool.map(work, range(len(schema))))
         offsets = np.concatenate([[0], np.cumsum(self.sizes + 1)])[:-1].astype(np.int64)
-        categorical = np.array([feature.kind == CATEGORICAL for feature in schema.features], np.bool_)
-        return Bins(codes, classes, offsets, self.sizes, categorical)
+        form = np.array([categorical if feature.kind == CATEGORICAL else numeric for feature in schema.features], np.uint8)
+        return Bins(codes, offsets, self.sizes, form)
 
 
 def sample_rows(total: int, most: int, seed: int) -> NDArray[np.int64] | slice:

@@ -1,14 +1,16 @@
-"""What makes a split good, by name: impurities and their parameters, checked."""
+"""What makes a question good, by name: impurities, rules and their parameters, checked."""
 
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from frugal.models.costs import shown
 from frugal.models.kernels.growth import impurity as kernels
+from frugal.models.kernels.growth import rules as joined
 from frugal.models.kernels.growth.impurity import Impurity
-from frugal.models.kernels.growth.splitting import Criterion
+from frugal.models.kernels.growth.rules import Rule
 
 IMPURITIES = {
     "threshold-pairs": kernels.THRESHOLD_PAIRS,
@@ -41,14 +43,67 @@ def impurity(
     factors, exponents = np.empty(0), np.empty((0, classes), np.int64)
     if name == "polynomial":
         factors, exponents = _terms(terms if terms is not None else _default_terms(classes, int(power)), classes)
-    return Impurity(IMPURITIES[name], float(alpha), int(power), factors, exponents)
+    return _impurity(IMPURITIES[name], alpha=float(alpha), power=int(power), factors=factors, exponents=exponents)
 
 
-def criterion(which: Impurity, split: str = "minimax", stumps: str = "exact") -> Criterion:
+def minimax(which: Impurity, split: str = "minimax", stumps: str = "exact") -> Rule:
+    """BudgetRF's: the gain over the price, judged by the worst outcome or by the mean."""
     for name, value, allowed in (("split", split, SPLITS), ("stumps", stumps, STUMPS)):
         if value not in allowed:
             raise ValueError(f"{name} is {value!r}: expected one of {', '.join(map(repr, allowed))}")
-    return Criterion(which, split == "expected", stumps == "random")
+    return rule(which, join=joined.MEAN if split == "expected" else joined.WORST, price=joined.DIVIDE, random=stumps == "random")
+
+
+def per_case(name: str, **settings: Any) -> Rule:
+    """The mean of entropy or Gini, which gain per case: ID3 and CART, and with a price EG2, IDX and CS-ID3."""
+    return rule(_impurity({"entropy": kernels.ENTROPY, "gini": kernels.GINI}[name]), **{"join": joined.MEAN} | settings)
+
+
+def penalty(matrix: NDArray[np.float64], **settings: Any) -> Rule:
+    """What mistakes cost, in all: DTMC. `matrix` has a row per class that is said and a column per class that is true."""
+    return rule(_impurity(kernels.PENALTIES, penalties=np.ascontiguousarray(matrix, np.float64)), **{"join": joined.SUM} | settings)
+
+
+def regularized(name: str, lam: float, theta: float, **settings: Any) -> Rule:
+    """(B + E + lambda D) / c of Zhang and Gionis (2022), for objects."""
+    which = _impurity({"entropy": kernels.ENTROPY, "gini": kernels.GINI}[name])
+    return rule(which, **{"join": joined.DISJUNCTION, "price": joined.DIVIDE, "lam": lam, "theta": theta, "tie": 1e-10} | settings)
+
+
+def loss(l2: float, lam: float = 0.0, **settings: Any) -> Rule:
+    """What a question takes off the loss, less the money that its cases would pay, each unit of it worth `lam`."""
+    return rule(_impurity(kernels.LOSS, l2=l2), **{"join": joined.SUM, "price": joined.SUBTRACT, "lam": lam} | settings)
+
+
+def rule(
+    which: Impurity,
+    *,
+    join: int,
+    price: int = joined.PLAIN,
+    pick: int = joined.BEST,
+    missing: int = joined.BETTER_SIDE,
+    random: bool = False,
+    ratio: bool = False,
+    w: float = 1.0,
+    lam: float = 0.0,
+    theta: float = 0.0,
+    tie: float = 0.0,
+) -> Rule:
+    if join == joined.DISJUNCTION and missing == joined.OWN_OUTCOME:
+        raise ValueError("a disjunction of two outcomes has none for missing values")
+    return Rule(which, join, price, pick, missing, random, ratio, float(w), float(lam), float(theta), float(tie))
+
+
+def _impurity(kind: int, **parameters: Any) -> Impurity:
+    nothing = {
+        "alpha": 0.0,
+        "power": 2,
+        "factors": np.empty(0),
+        "exponents": np.empty((0, 0), np.int64),
+        "penalties": np.empty((0, 0)),
+        "l2": 0.0,
+    }
+    return Impurity(kind, **nothing | parameters)  # type: ignore[arg-type]
 
 
 def impurity_of(which: Impurity, counts: Sequence[float]) -> float:

@@ -7,22 +7,23 @@ import numba
 import numpy as np
 import pytest
 
-from frugal.models import BudgetForestClassifier, CostModel, Feature, GreedyTreeClassifier, Schema, grower
-from frugal.models.binning import SAMPLE, Binning, sample_rows
-from frugal.models.criteria import criterion, impurity
-from frugal.models.grower import GRID, Grower, on_grid
+from frugal.models import BudgetForestClassifier, CostModel, Feature, GreedyTreeClassifier, Schema
+from frugal.models.growing import grower
+from frugal.models.growing.binning import SAMPLE, Binning, sample_rows
+from frugal.models.growing.grower import Grower
+from frugal.models.growing.rules import impurity, minimax
+from frugal.models.growing.targets import GRID, constant, counts, on_grid
 
 
 def grower_on(codes, classes, many, schema, **settings):
     binning = Binning.of(codes, schema)
     return Grower(
-        bins=binning.apply(codes, classes, schema),
+        bins=binning.apply(codes, schema),
         binning=binning,
-        schema=schema,
-        costs=CostModel.of(None, schema.names),
-        criterion=criterion(impurity("threshold-pairs", many)),
+        target=counts(classes, many),
+        rule=minimax(impurity("threshold-pairs", many)),
+        context=constant(CostModel.of(None, schema.names)),
         weights=np.ones(len(codes)),
-        classes=many,
         seed=0,
         **settings,
     )

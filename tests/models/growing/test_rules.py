@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frugal.models.criteria import criterion, impurity, impurity_of
+from frugal.models.growing.rules import impurity, impurity_of, minimax
 from tests.naive import growing as naive
 
 ALL = st.one_of(
@@ -87,8 +87,8 @@ def test_polynomial_terms():
         (lambda: impurity("polynomial", 2, terms=[["a", [1, 1]]]), "the polynomial's term ['a', [1, 1]]: expected a factor"),
         (lambda: impurity("polynomial", 2, terms=[[1, [1, 0.5]]]), "the polynomial's term [1, [1, 0.5]]: expected a factor"),
         (lambda: impurity("polynomial", 2, terms=[[1, [1, 2**70]]]), "the polynomial's term [1, [1, 1180591620717411303424]]"),
-        (lambda: criterion(impurity("powers", 2), split="best"), "split is 'best': expected one of 'minimax', 'expected'"),
-        (lambda: criterion(impurity("powers", 2), stumps="all"), "stumps is 'all': expected one of 'exact', 'random'"),
+        (lambda: minimax(impurity("powers", 2), split="best"), "split is 'best': expected one of 'minimax', 'expected'"),
+        (lambda: minimax(impurity("powers", 2), stumps="all"), "stumps is 'all': expected one of 'exact', 'random'"),
     ],
 )
 def test_wrong_parameters_are_named(make, message):
