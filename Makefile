@@ -71,6 +71,8 @@ bench: .venv/.installed ## every benchmark, each beside something outside (DATA=
 	$(PY) benchmarks/decide.py
 	$(PY) benchmarks/budget_forest.py --data $(DATA)
 	$(PY) benchmarks/sweep.py --data $(DATA)
+	$(PY) benchmarks/calibration.py --data $(DATA)
+	$(PY) benchmarks/memory.py --data $(DATA)
 	$(PY) benchmarks/steps.py
 	$(PY) benchmarks/pool.py
 	$(PY) benchmarks/reading.py --data $(DATA)/covertype.csv.gz

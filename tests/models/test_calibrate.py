@@ -1,5 +1,6 @@
 """Told probabilities against what comes true: the measure, the map, and learners that are asked for it."""
 
+import numba
 import numpy as np
 import pytest
 from hypothesis import given
@@ -11,6 +12,7 @@ from frugal.models.learners import points
 from frugal.models.learners.greedy import Rows
 
 CASES = 20_000
+compiled = pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="minutes without compiled kernels")
 
 
 def test_the_error_is_the_mean_distance_in_fifteen_bins():
@@ -62,6 +64,7 @@ def errors(learner, X, y):
     return [calibration_error(one.probabilities.max(axis=1), one.labels == y) for one in found]
 
 
+@compiled
 @pytest.mark.parametrize(("kind", "settings"), [(BudgetForestClassifier, {"max_trees": 20}), (GreedyTreeClassifier, {})])
 def test_points_bring_told_probabilities_nearer_to_the_truth(kind, settings):
     (X, y), (test_X, test_y) = noisy(4000), noisy(8000, seed=1)
@@ -77,6 +80,7 @@ def test_points_bring_told_probabilities_nearer_to_the_truth(kind, settings):
     assert (acquire(again, test_X).probabilities == honest.acquire(test_X).probabilities).all()
 
 
+@compiled
 @pytest.mark.parametrize("settings", [{}, {"points": True}])
 @pytest.mark.parametrize("kind", [BudgetForestClassifier, GreedyTreeClassifier])
 def test_nothing_known_gives_the_training_shares(kind, settings):
@@ -148,6 +152,7 @@ def test_points_is_yes_or_no():
         GreedyTreeClassifier(points="yes").fit([[0], [1]], [0, 1])
 
 
+@compiled
 def test_decide_and_acquire_tell_the_same_bits_of_a_calibrated_forest():
     X, y = noisy(1500)
     ensemble = BudgetForestClassifier(max_trees=9, random_state=0, points=True).fit(X, y).ensemble_
