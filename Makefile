@@ -70,6 +70,7 @@ bench: .venv/.installed ## every benchmark, each beside something outside (DATA=
 	$(PY) benchmarks/first_minute.py
 	$(PY) benchmarks/decide.py
 	$(PY) benchmarks/budget_forest.py --data $(DATA)
+	$(PY) benchmarks/growing.py --data $(DATA)
 	$(PY) benchmarks/sweep.py --data $(DATA)
 	$(PY) benchmarks/calibration.py --data $(DATA)
 	$(PY) benchmarks/memory.py --data $(DATA)
