@@ -119,11 +119,12 @@ def stand(
 ) -> Standing:
     """`decide`, with the prediction as it stands now beside the decision: what Stop would say."""
     row, state = _encode(ensemble, answers, bought, pending)
-    verdict, feature, cost, price, trees, undecided, label, probabilities, votes, wanted = deciding.decide(
+    verdict, feature, cost, price, trees, undecided, label, told, wanted = deciding.decide(
         ensemble.served, ensemble.prices, row, state, _remaining(budget, spent), _confidence(confidence)
     )
-    chances = dict(zip(ensemble.classes, probabilities.tolist(), strict=True))
-    shares = dict(zip(ensemble.classes, votes.tolist(), strict=True))
+    probabilities, votes = told.tolist()
+    chances = dict(zip(ensemble.classes, probabilities, strict=True))
+    shares = dict(zip(ensemble.classes, votes, strict=True))
     said = ensemble.classes[label]
     if verdict == deciding.ASK:
         why = {"trees_waiting": trees, "votes_undecided": undecided, "price": money(price)}

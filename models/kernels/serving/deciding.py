@@ -19,7 +19,7 @@ def decide(forest, prices, row, state, remaining, confidence):
     """Decide one case afresh.
 
     Gives (verdict, feature, its price now, the price it was weighed by, trees waiting for it, vote weight under way, label,
-    probabilities, votes, what each tree wants).
+    probabilities and votes, what each tree wants).
     """
     case = new_case(forest, prices)
     offers = np.zeros(len(state), np.int64)
@@ -27,7 +27,7 @@ def decide(forest, prices, row, state, remaining, confidence):
         forest, prices, row, state, remaining, confidence, case, offers, new_search(forest)
     )
     trees = offers[feature] if verdict == ASK else 0
-    return verdict, feature, cost, price, trees, undecided, label, case.probabilities, case.votes, case.wanted
+    return verdict, feature, cost, price, trees, undecided, label, case.told, case.wanted
 
 
 @inlined

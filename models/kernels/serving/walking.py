@@ -72,8 +72,9 @@ class Case(NamedTuple):
     least: NDArray[np.int64]  # per class: bounds on its total, as in voting.py
     greatest: NDArray[np.int64]
     totals: NDArray[np.float64]
-    votes: NDArray[np.float64]  # shares of the totals
+    told: NDArray[np.float64]  # 2 x classes: the next two, which are handed out as one array
     probabilities: NDArray[np.float64]
+    votes: NDArray[np.float64]  # shares of the totals
     group_best: NDArray[np.int32]  # per group, while choosing
     group_score: NDArray[np.float64]
     group_waiting: NDArray[np.float64]  # under "ahead" one tree may count for many features: more than 64 bits hold
@@ -90,6 +91,7 @@ def labels_vote(forest):
 @kernel
 def new_case(forest, prices):
     features, classes, trees, groups = len(forest.arity), forest.classes, len(forest.roots), prices.groups
+    told = np.empty((2, classes), np.float64)
     return Case(
         np.zeros(features, np.uint8),
         new_basket(prices),
@@ -100,8 +102,9 @@ def new_case(forest, prices):
         np.zeros(classes, np.int64),
         np.zeros(classes, np.int64),
         np.empty(classes, np.float64),
-        np.empty(classes, np.float64),
-        np.empty(classes, np.float64),
+        told,
+        told[0],
+        told[1],
         np.empty(groups, np.int32),
         np.empty(groups, np.float64),
         np.empty(groups, np.float64),
