@@ -36,9 +36,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--before", type=Path, help="a clone of another commit")
     parser.add_argument("--only", nargs="+", choices=PARTS, default=PARTS)
-    parser.add_argument(
-        "--serve", action="store_true", help=argparse.SUPPRESS
-    )  # trees for another process
+    parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)  # trees for another process
     asked = parser.parse_args()
     if asked.serve:
         answer(asked.data)

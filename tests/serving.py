@@ -5,12 +5,14 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 import httpx
 import uvicorn
 from fastapi import FastAPI
 
+from frugal.models.warm import warm_up
 from frugal.service.app import create
 from frugal.service.config import Settings
 from frugal.service.connections import Guarded
@@ -21,6 +23,12 @@ def serving(settings: Settings) -> Iterator[httpx.Client]:
     """A running server for these settings; the client's `app` is the app itself."""
     with running(create(settings)) as client:
         yield client
+
+
+@cache
+def ready() -> None:
+    """Kernels first: on a cold and busy machine a request would wait longer for them than any client does."""
+    warm_up("deciding", "predicting")
 
 
 class PromptServer(uvicorn.Server):
@@ -37,6 +45,7 @@ class PromptServer(uvicorn.Server):
 
 @contextmanager
 def running(app: FastAPI) -> Iterator[httpx.Client]:
+    ready()
     options = {"http": Guarded, "ws": "none", "proxy_headers": False, "access_log": False}  # as service/serve.py runs it
     server = PromptServer(uvicorn.Config(app, port=0, log_level="error", lifespan="on", **options))
     thread = threading.Thread(target=server.run, daemon=True)

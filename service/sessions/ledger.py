@@ -97,11 +97,16 @@ def session_of(id: UUID, owner: str, row: Iterable[Any]) -> Session:
         budget,
         spent,
         tuple(_answer(*line) for line in json.loads(lines)) if lines else (),
-        Prediction(**json.loads(said)) if said else None,
+        _prediction(json.loads(said)) if said else None,
         created,
         updated,
         expires,
     )
+
+
+def _prediction(said: dict[str, Any]) -> Prediction:
+    """What was said; before votes were told apart, they were told as probabilities."""
+    return Prediction(**{"votes": said["probabilities"]} | said)
 
 
 def _answer(feature: str, status: Any, value: Any, cost: int, bought: Any, source: Any, at: str) -> Answer:

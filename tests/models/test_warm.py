@@ -22,6 +22,7 @@ from frugal.models import (
     decide,
     predict,
 )
+from frugal.models.kernels import compiling
 from frugal.models.kernels.compiling import taken, turn
 from frugal.models.kernels.growth import growing
 from frugal.models.kernels.serving import acquiring, deciding, judging
@@ -121,7 +122,8 @@ def test_growing_cannot_be_loaded_without_compiling():
 
 
 @jit
-def test_who_compiles_ahead_has_every_turn_from_the_start_and_lets_go_of_each_when_it_is_done(monkeypatch):
+def test_who_compiles_ahead_has_every_turn_from_the_start_and_lets_go_of_each_when_it_is_done(monkeypatch, tmp_path):
+    monkeypatch.setattr(compiling, "cache_folder", lambda: tmp_path)  # other processes take turns at the real one
     seen = []
     for part in ("reading", "predicting"):
         monkeypatch.setitem(PARTS.work, part, lambda: seen.append([taken(each) for each in ("reading", "predicting", "growing")]))
@@ -130,9 +132,10 @@ def test_who_compiles_ahead_has_every_turn_from_the_start_and_lets_go_of_each_wh
 
 
 @jit
-def test_a_warm_up_holds_one_turn_at_a_time_and_none_for_what_is_cached(monkeypatch):
+def test_a_warm_up_holds_one_turn_at_a_time_and_none_for_what_is_cached(monkeypatch, tmp_path):
     """Or a training that waits for its kernels would hold up whoever predicts."""
     PARTS.warm_up("predicting")
+    monkeypatch.setattr(compiling, "cache_folder", lambda: tmp_path)  # other processes take turns at the real one
     seen = []
     monkeypatch.setitem(PARTS.work, "growing", lambda: seen.append([taken(each) for each in ("predicting", "growing")]))
     PARTS.warm_up("predicting", "growing")

@@ -286,15 +286,23 @@ def test_ask_takes_a_number_for_a_category_that_is_one():
 def test_ask_takes_unknown_stop_and_wrong_values(model):
     done = subprocess.run(
         [sys.executable, "-m", "frugal.service.commands.main", "ask", "--model", str(model), "--budget", "60"],
-        input="wrong\n?\n!\n",
+        input="wrong\natypical\n!\n",
         capture_output=True,
         text=True,
         check=True,
     )
     assert "expected " in done.stdout
     assert ", ? for unknown or ! to stop now" in done.stdout
-    assert "spent 0.00 of 60.00" in done.stdout
+    assert "spent 1.00 of 60.00" in done.stdout
     assert "(stopped; " in done.stdout
+    unknown = subprocess.run(
+        [sys.executable, "-m", "frugal.service.commands.main", "ask", "--model", str(model)],
+        input="?\n" * 20,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "(exhausted; " in unknown.stdout
     ended = subprocess.run(
         [sys.executable, "-m", "frugal.service.commands.main", "ask", "--model", str(model)],
         input="",

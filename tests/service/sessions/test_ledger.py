@@ -80,3 +80,15 @@ def test_a_statement_without_a_guard_is_caught(database_url: str, guard: str, fe
     with pytest.raises(Exception, match=r".") as caught:
         with_steps(database_url, lambda steps: CASES[guard](steps, database_url, features), {"wide": wide(16)})
     assert isinstance(caught.value, AssertionError) or "constraint" in str(caught.value), caught.value
+
+
+def test_a_session_that_ended_before_votes_were_told_apart_can_be_read(database_url: str) -> None:
+    async def run(steps: Steps) -> None:
+        session = (await steps.open("me", Opening("wide"))).session
+        said = '{"label": "no", "probabilities": {"no": 0.75, "yes": 0.25}, "reason": "stopped"}'
+        change(steps, "UPDATE sessions SET status = 'done', prediction = :said", said=said)
+        found = (await steps.read("me", session.id)).session.prediction
+        assert found is not None
+        assert found.votes == found.probabilities == {"no": 0.75, "yes": 0.25}
+
+    with_steps(database_url, run, {"wide": wide(16)})
