@@ -18,6 +18,7 @@ FINITE = "expected finite numbers, or nan for missing"
 MOST_CLASSES = 256  # that a model tells apart
 FEW = 20  # of them are classes in a table of any size
 CLASSES = "Frugal predicts classes: group them into a few, such as low and high, or write names as words"
+TEXT = ("str", "string")  # data types of pandas that hold words and missing values alone
 DATES = {"M": "dates", "m": "durations"}  # by numpy's kinds
 
 
@@ -106,6 +107,9 @@ def _series(series: Any, name: Any) -> NDArray[Any] | Coded:
     coded = getattr(series, "coded", None)
     if isinstance(coded, Coded):
         return coded
+    if getattr(getattr(series, "dtype", None), "name", "") in TEXT:
+        codes, words = series.factorize()  # pandas' own: a third of the time of a look at every word
+        return Coded(tuple(words.tolist()), codes)
     values = series.to_numpy() if hasattr(series, "to_numpy") else np.asarray(series)
     _check_no_dates(values, name)
     return np.asarray(values.astype(object) if values.dtype.kind not in "fiub" else values)

@@ -3,6 +3,7 @@
 import datetime
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from frugal.models import table
@@ -116,3 +117,14 @@ def test_dates_without_names_and_durations_are_refused_too():
         read_table(days)
     with pytest.raises(ValueError, match=r"^column 't' holds durations: make numbers"):
         read_table(Frame(t=(days - days[0])[:, 0]))
+
+
+@pytest.mark.parametrize("dtype", ["str", "string", object])
+def test_text_of_any_data_type_is_read_alike(dtype):
+    words = pd.Series(["b", "a", None, "c", "a", ""], dtype=dtype)
+    found = read_table(pd.DataFrame({"words": words, "none": pd.Series([None] * 6, dtype=dtype)}))
+    assert found.schema.features[0].categories == ("", "a", "b", "c")
+    assert found.schema.features[1].kind == "numeric"
+    assert np.array_equal(found.codes, [[2, np.nan], [1, np.nan], [np.nan] * 2, [3, np.nan], [1, np.nan], [0, np.nan]], equal_nan=True)
+    backwards = read_table(pd.DataFrame({"words": words[::-1], "none": [None] * 6}), schema=found.schema)
+    assert np.array_equal(backwards.codes, found.codes[::-1], equal_nan=True)
