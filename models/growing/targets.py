@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from frugal.models.costs import CostModel
+from frugal.models.kernels.compiling import as_python
 from frugal.models.kernels.growth.context import CASES, CONSTANT, NOTHING, PATH, WHOLE, Context
 from frugal.models.kernels.growth.targets import COUNTS, GRADIENTS, OBJECTS, Target
 from frugal.models.kernels.marks import NONE
@@ -43,7 +44,7 @@ def on_path(costs: CostModel, bought: Collection[int] = ()) -> Context:
     """Prices given what the path has bought, and what was bought before it began."""
     context = _context(PATH, costs)
     for feature in bought:
-        buy(costs.served, context.basket, feature)
+        as_python(buy)(costs.served, context.basket, feature)
     return context
 
 

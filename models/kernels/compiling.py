@@ -151,7 +151,7 @@ def _caching_in(folder: Path) -> Iterator[None]:
         config.CACHE_DIR = before
 
 
-def _decorator(inline: bool, allocates: bool) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def _decorator(inline: bool, allocates: bool, from_python: bool) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     folder = cache_folder()
     compiled = numba.njit(  # type: ignore[call-overload]  # its types leave out _nrt
         cache=folder is not None,  # compiled once per machine, not once per process
@@ -162,6 +162,9 @@ def _decorator(inline: bool, allocates: bool) -> Callable[[Callable[..., Any]], 
         # allocate nothing.
         forceinline=inline,
         _nrt=allocates,
+        # The ways in from Python and from C take longer to compile than most parts of kernels themselves.
+        no_cpython_wrapper=not from_python,
+        no_cfunc_wrapper=True,
     )
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -169,10 +172,24 @@ def _decorator(inline: bool, allocates: bool) -> Callable[[Callable[..., Any]], 
             made = compiled(function)
         if folder and hasattr(made, "_cache"):  # with NUMBA_DISABLE_JIT it is the function itself
             _share(made._cache._cache_file, folder / "cache.lock")
+        if not from_python and hasattr(made, "_compile_for_args"):
+            _close(made)
         _made.append(made)
         return made  # type: ignore[no-any-return]
 
     return decorate
+
+
+def _close(part: Any) -> None:
+    """Refuse calls from Python: a part has no way in from there, and numba would jump to nowhere."""
+
+    def refuse(*_: Any) -> None:
+        raise TypeError(f"{part.__name__} is a part of other kernels: from Python call as_python({part.__name__})")
+
+    def remember(compiled: Any) -> None:  # for other kernels only
+        part.overloads[tuple(compiled.signature.args)] = compiled
+
+    part._compile_for_args, part.add_overload = refuse, remember
 
 
 def _share(files: Any, lock: Path) -> None:
@@ -205,6 +222,6 @@ def as_python(function: Callable[..., Any]) -> Callable[..., Any]:
     return getattr(function, "py_func", function)
 
 
-kernel = _decorator(inline=False, allocates=True)
-inlined = _decorator(inline=True, allocates=False)  # a part of a kernel
-called = _decorator(inline=False, allocates=False)  # a part that is rare, or long: compiled once, not once more wherever it is used
+kernel = _decorator(inline=False, allocates=True, from_python=True)
+inlined = _decorator(inline=True, allocates=False, from_python=False)  # a part of a kernel
+called = _decorator(inline=False, allocates=False, from_python=False)  # a part that is rare, or long: compiled only once

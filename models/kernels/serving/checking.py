@@ -180,7 +180,8 @@ def bounds_below(kept, parent, roots, weights, scale, bounds):
             first, last = stretch(kept, i)
             for k in range(first, last):
                 least[i, class_at(kept, k)] = np.int64(np.rint(weights[t] * value_at(kept, k) * scale))
-            greatest[i] = least[i]
+            for c in range(least.shape[1]):  # assigning a row compiles 1.5 s longer: it has a message for wrong shapes
+                greatest[i, c] = least[i, c]
     for i in range(nodes - 1, -1, -1):
         if parent[i] >= 0:
             for c in range(least.shape[1]):

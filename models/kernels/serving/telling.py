@@ -12,7 +12,7 @@ that the trees stand on and the more trees are at their ends. At the roots it mo
 
 import numpy as np
 
-from frugal.models.kernels.compiling import inlined
+from frugal.models.kernels.compiling import called, inlined
 from frugal.models.kernels.serving.values import class_at, stretch, value_at
 from frugal.models.kernels.serving.voting import elect, tally
 from frugal.models.kernels.serving.walking import ADDITIVE, labels_vote
@@ -21,7 +21,7 @@ HAIR = 1e-9  # of a probability: by how much a label leads that the shares alone
 SUREST = 1e-12  # how near to 0 and 1 a probability is moved
 
 
-@inlined
+@called
 def tell(forest, weights, position, wanted, totals, votes, probabilities):
     """Fill `votes` and `probabilities` for trees that stand at `position`, want `wanted` and count by `weights`; gives the label."""
     tally(forest, weights, position, totals)

@@ -102,3 +102,21 @@ def test_every_kernel_goes_through_the_one_decorator():
     for source in sorted(compiling.HERE.rglob("*.py")):
         if source.name != "compiling.py":
             assert not re.search(r"\bimport numba|\bnjit|@jit", source.read_text()), source
+
+
+@jit
+@pytest.mark.parametrize("compiled_before", [False, True])
+def test_a_part_called_from_python_says_how_to_call_it(compiled_before):
+    @compiling.inlined
+    def doubled(x):
+        return x + x
+
+    @compiling.kernel
+    def whole(x):
+        return doubled(x)
+
+    if compiled_before:
+        assert whole(2.0) == 4.0
+    with pytest.raises(TypeError, match=r"doubled is a part of other kernels: from Python call as_python\(doubled\)"):
+        doubled(2.0)
+    assert compiling.as_python(doubled)(2.0) == 4.0

@@ -4,9 +4,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frugal.models.kernels.growth.slots import give, make_slots, take
+from frugal.models.kernels.compiling import kernel
+from frugal.models.kernels.growth import slots as kernels
+from frugal.models.kernels.growth.slots import make_slots
 
 NONE = -1
+
+
+@kernel
+def take(slots):
+    return kernels.take(slots)
+
+
+@kernel
+def give(slots, slot):
+    kernels.give(slots, slot)
 
 
 def test_as_many_as_there_are_and_then_none():
