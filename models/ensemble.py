@@ -25,6 +25,7 @@ from frugal.models.votes import VOTES, ballot, prior
 ORDERS = {"sequential": walking.SEQUENTIAL, "votes": walking.VOTES}
 STOPS = {"leaf": walking.AT_LEAVES, "decided": walking.WHEN_DECIDED}
 DELAYS = {"wait": 0, "ahead": walking.AHEAD}
+TOLD = {"smoothing", "calibration", "learner", "parameters", "metrics"}  # settings that no array depends on
 SETTINGS = ("vote", "order", "stop", "delayed", "penalties", "smoothing", "calibration", "learner", "parameters", "metrics")
 MOST_CLASSES = 2**16  # their positions are kept in two bytes
 DEEPEST = 20  # levels of arrays and objects in parameters and metrics
@@ -86,6 +87,16 @@ class Ensemble:
             if value not in tuple(allowed):  # a file may hold what has no hash
                 raise ValueError(f"{name} is {value!r}: expected one of {', '.join(map(repr, allowed))}")
         self.penalties = _penalties(penalties, len(self.classes))
+        self._describe(smoothing, calibration, learner, parameters, metrics)
+        self._arrays = flat.own()
+        parent = self._arrays.check(schema, len(self.classes), vote)
+        self.flat = self._arrays.frozen()
+        self.trail = trail_starts(parent, self._arrays.roots)  # where each tree's longest path starts in an array of all
+        self.served = self._served(self._arrays, parent)
+        self.used = used_names(flat, schema)
+
+    def _describe(self, smoothing: Any, calibration: Any, learner: Any, parameters: Any, metrics: Any) -> None:
+        """Set what says how sure the trees are, and where they come from."""
         self.smoothing = _smoothing(smoothing)
         self.calibration = None if calibration is None else Calibration.of(calibration, len(self.classes)).as_dict()
         if learner is not None and not isinstance(learner, str):
@@ -94,12 +105,6 @@ class Ensemble:
             raise ValueError(f"learner is {shown(learner)}: not a name that can be written, of at most {LONGEST_NAME} characters")
         self.learner = learner
         self.parameters, self.metrics = _plain(parameters, "parameters"), _plain(metrics, "metrics")
-        self._arrays = flat.own()
-        parent = self._arrays.check(schema, len(self.classes), vote)
-        self.flat = self._arrays.frozen()
-        self.trail = trail_starts(parent, self._arrays.roots)  # where each tree's longest path starts in an array of all
-        self.served = self._served(self._arrays, parent)
-        self.used = used_names(flat, schema)
 
     @classmethod
     def of(
@@ -150,10 +155,11 @@ class Ensemble:
 
     def with_settings(self, **changes: Any) -> "Ensemble":
         """The same trees asked or voted in another way: order, stop, vote, delayed, penalties, smoothing,
-        calibration, costs."""
-        if changes.keys() <= {"metrics"}:  # nothing that is served
+        calibration, costs; or with another learner, parameters, metrics."""
+        if changes.keys() <= TOLD:  # the arrays stay as they are: one copy of them serves both
             same = copy.copy(self)
-            same.metrics = _plain(changes.get("metrics", self.metrics), "metrics")
+            same._describe(**{name: getattr(self, name) for name in TOLD} | changes)
+            same.served = self.served._replace(smoothing=same.smoothing, calibration=_as_numbers(same.calibration))
             return same
         settings = {name: getattr(self, name) for name in (*SETTINGS, "costs")} | changes
         costs = CostModel.of(settings.pop("costs"), self.schema.names)
@@ -209,8 +215,12 @@ class Ensemble:
             numeric=not len(flat.outcomes),
             prior=prior(flat, classes),
             smoothing=self.smoothing,
-            calibration=np.hstack([*self.calibration.values()] if self.calibration else [[]]),
+            calibration=_as_numbers(self.calibration),
         )
+
+
+def _as_numbers(calibration: Mapping[str, Any] | None) -> NDArray[np.float64]:
+    return np.hstack([*calibration.values()] if calibration else [[]])
 
 
 def _laid_out(tree: Leaf | Split, schema: Schema, classes: int) -> Tree:

@@ -8,8 +8,9 @@ from typing import Any, Self
 
 import numpy as np
 
-from frugal.models.calibrate import Calibration, fit
+from frugal.models.calibrate import fit
 from frugal.models.costs import millionths, money
+from frugal.models.ensemble import Ensemble
 from frugal.models.flat import Flat, Stack
 from frugal.models.growing.grower import Grower
 from frugal.models.learners import points
@@ -86,17 +87,22 @@ class BudgetForestClassifier(GreedyLearner):
                 stacklevel=2,
             )
         self.alpha_, self.n_trees_ = best.alpha, best.trees
-        calibration = self._calibration(prepared, rows, best, growers[grid.index(best.alpha)]) if self.points and best.trees else None
-        self._finish(prepared, rows, best.flat, "majority", {"error": best.error, "mean_cost": best.cost}, calibration)
+        ensemble = self._ensemble(best.flat, prepared, "majority")
+        honest = self._honest(ensemble, prepared, rows, growers[grid.index(best.alpha)]) if best.trees else {}
+        self._finish(ensemble, rows, {"error": best.error, "mean_cost": best.cost}, **honest)
         return self
 
-    def _calibration(self, prepared: Prepared, rows: Rows, forest: Grown, grower: Grower) -> Calibration | None:
-        """Fitted out of bag: each row is judged by the trees whose samples left it out."""
-        some, apart = points.out_of_bag(grower.drawn, forest.trees, len(rows.codes), prepared.seed)
+    def _honest(self, ensemble: Ensemble, prepared: Prepared, rows: Rows, grower: Grower) -> dict[str, Any]:
+        """What makes told probabilities come true, found out of bag: each row is judged by the trees whose samples left it out."""
+        some, apart = points.out_of_bag(grower.drawn, len(ensemble), len(rows.codes), prepared.seed)
         if not len(some):
-            return None
-        ensemble = self._ensemble(forest.flat, prepared, rows, "majority")
-        return fit(points.states(ensemble, rows.some(some), apart, prepared.seed, self.n_jobs), rows.count)
+            return {}
+        judged = points.Judged(ensemble, rows.some(some), apart)
+        smoothing = points.likeliest_smoothing(judged, prepared.seed, self.n_jobs)
+        if not self.points:
+            return {"smoothing": smoothing}
+        judged = judged._replace(ensemble=ensemble.with_settings(smoothing=smoothing))
+        return {"smoothing": smoothing, "calibration": fit(points.states(judged, prepared.seed, self.n_jobs), rows.count).as_dict()}
 
     def _grow_within(
         self,

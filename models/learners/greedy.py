@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from frugal.models.acquire import acquire_classes, threads
-from frugal.models.calibrate import Calibration, States, fit
+from frugal.models.calibrate import States, fit
 from frugal.models.costs import CostModel
 from frugal.models.ensemble import Ensemble
 from frugal.models.flat import Flat
@@ -145,37 +145,24 @@ class GreedyLearner(Learner):
             for alpha in alphas
         ]
 
-    def _ensemble(self, trees: Flat, prepared: Prepared, rows: Rows, vote: Any) -> Ensemble:
-        """Trees as they are to be served, with classes by number."""
+    def _ensemble(self, trees: Flat, prepared: Prepared, vote: Any) -> Ensemble:
+        """Trees as they are to be served."""
         settings: dict[str, Any] = {"vote": vote, "order": self.order, "stop": self.stop, "smoothing": prepared.smoothing()}
-        return Ensemble(trees, prepared.schema, prepared.costs, classes=range(rows.count), **settings)
+        return Ensemble(trees, prepared.schema, prepared.costs, classes=self.classes_.tolist(), **settings)
 
     def _measure(self, trees: Flat, prepared: Prepared, rows: Rows, vote: Any) -> tuple[float, float]:
         """Error and mean cost of trees on some rows, under the learner's own order and stop."""
-        ensemble = self._ensemble(trees, prepared, rows, vote)
+        ensemble = self._ensemble(trees, prepared, vote)
         found = acquire_classes(ensemble, rows.codes, n_jobs=self.n_jobs)
         wrong = float(np.average(found.labels != rows.classes, weights=rows.weights))
         return wrong, float(np.average(found.cost, weights=rows.weights))
 
-    def _finish(
-        self, prepared: Prepared, rows: Rows, trees: Flat, vote: Any, metrics: dict[str, float], calibration: Calibration | None
-    ) -> None:
-        """Set what a fit leaves behind."""
+    def _finish(self, ensemble: Ensemble, rows: Rows, metrics: dict[str, float], **honest: Any) -> None:
+        """Set what a fit leaves behind; `honest` is what makes told probabilities come true."""
         parameters = {name: _plain(value) for name, value in self.get_params().items() if name not in ("costs", "categorical", "n_jobs")}
         known = {name: value for name, value in metrics.items() if np.isfinite(value)}
-        self.ensemble_ = Ensemble(
-            trees,
-            prepared.schema,
-            prepared.costs,
-            classes=self.classes_.tolist(),
-            vote=vote,
-            order=self.order,
-            stop=self.stop,
-            smoothing=prepared.smoothing(),
-            calibration=None if calibration is None else calibration.as_dict(),
-            learner=self.name,
-            parameters=parameters,
-            metrics={"held_out": known} if known else {},
+        self.ensemble_ = ensemble.with_settings(
+            learner=self.name, parameters=parameters, metrics={"held_out": known} if known else {}, **honest
         )
         walked = acquire_classes(self.ensemble_, rows.codes, to_leaves=True, n_jobs=self.n_jobs)
         self.expected_cost_ = float(np.average(walked.cost, weights=rows.weights))
@@ -215,18 +202,19 @@ class GreedyTreeClassifier(GreedyLearner):
                 best = (error, cost, -alpha, tree)
         assert best is not None
         self.alpha_ = -best[2]
-        calibration = self._calibration(prepared, rows, self.alpha_) if self.points else None
-        self._finish(prepared, rows, best[3], "counts", {"error": best[0], "mean_cost": best[1]}, calibration)
+        honest = self._honest(prepared, rows, self.alpha_) if self.points else {}
+        self._finish(self._ensemble(best[3], prepared, "counts"), rows, {"error": best[0], "mean_cost": best[1]}, **honest)
         return self
 
-    def _calibration(self, prepared: Prepared, rows: Rows, alpha: float) -> Calibration | None:
-        """Fitted on trees that are like this one, each grown on four fifths of the rows and judged on the others."""
+    def _honest(self, prepared: Prepared, rows: Rows, alpha: float) -> dict[str, Any]:
+        """What makes told probabilities come true, fitted on trees that are like this one, each grown on four fifths of the rows and judged
+        on the others."""
         found = []
         for kept, judged in points.folds(len(rows.codes), prepared.seed):
             (grower,) = self._growers(prepared, rows.some(kept), [alpha], bootstrap=False)
-            ensemble = self._ensemble(Flat.of([grower.tree(0)]), prepared, rows, "counts")
-            found.append(points.states(ensemble, rows.some(judged), np.ones((len(judged), 1)), prepared.seed, self.n_jobs))
-        return fit(States.joined(found), rows.count) if found else None
+            ensemble = self._ensemble(Flat.of([grower.tree(0)]), prepared, "counts")
+            found.append(points.states(points.Judged(ensemble, rows.some(judged), np.ones((len(judged), 1))), prepared.seed, self.n_jobs))
+        return {"calibration": fit(States.joined(found), rows.count).as_dict()} if found else {}
 
 
 def seed_of(random_state: Any) -> int:

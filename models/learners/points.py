@@ -1,22 +1,22 @@
 """What a model says of rows that did not grow it, as they stood when they were served: at the end of their sessions and before.
 
-With `points=True` told probabilities are calibrated on these. Whatever else is to be measured on rows that grew no tree, as operating
-points are, belongs here: it needs the same rows.
+How much a forest's shares are smoothed is chosen on these; with `points=True` told probabilities are calibrated on them too. Whatever else
+is to be measured on rows that grew no tree, as operating points are, belongs here: it needs the same rows.
 """
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from frugal.models.acquire import acquire_classes, in_threads
-from frugal.models.calibrate import States
+from frugal.models.calibrate import SUREST, States
 from frugal.models.costs import MILLION
 from frugal.models.decide import UNLIMITED
 from frugal.models.ensemble import Ensemble
 from frugal.models.kernels.serving import judging
-from frugal.models.kernels.serving.walking import AT_LEAVES, Forest
+from frugal.models.kernels.serving.walking import AT_LEAVES
 
 if TYPE_CHECKING:
     from frugal.models.learners.greedy import Rows
@@ -24,6 +24,16 @@ if TYPE_CHECKING:
 ENOUGH = 10_000  # rows: two numbers are fitted
 FEW = 2_000  # rows below which every fifth is held out in turn
 FOLDS = 5
+SMOOTHINGS = np.array([0.125, 0.25, 0.5, 1, 2, 4, 8, 16, 32])  # in cases
+CALM = 0.1  # of the penalty on how far a smoothing is from one case: a few rows should not move it much
+
+
+class Judged(NamedTuple):
+    """Rows, and trees of which each row is told by those only that it did not grow."""
+
+    ensemble: Ensemble
+    rows: "Rows"
+    apart: NDArray[np.float64]  # rows x trees: 1 where the tree has not seen the row
 
 
 def folds(rows: int, seed: int) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
@@ -38,7 +48,7 @@ def folds(rows: int, seed: int) -> Iterator[tuple[NDArray[np.int64], NDArray[np.
 
 def out_of_bag(drawn: Callable[[int], NDArray[np.float64]], trees: int, rows: int, seed: int) -> tuple[Any, NDArray[np.float64]]:
     """(some rows, rows x trees: 1 where the tree's sample left the row out); rows that every tree has seen are not among them."""
-    some = np.sort(np.random.default_rng((seed, 2**32 + 1)).permutation(rows)[:ENOUGH])
+    some = np.random.default_rng((seed, 2**32 + 1)).permutation(rows)[:ENOUGH]
     apart = np.empty((len(some), trees))
     for tree in range(trees):
         apart[:, tree] = drawn(tree)[some] == 0
@@ -46,38 +56,48 @@ def out_of_bag(drawn: Callable[[int], NDArray[np.float64]], trees: int, rows: in
     return some[judged], apart[judged]
 
 
-def states(ensemble: Ensemble, rows: "Rows", apart: NDArray[np.float64], seed: int, n_jobs: int | None) -> States:
+def likeliest_smoothing(judged: Judged, seed: int, n_jobs: int | None) -> float:
+    """The smoothing under which the truth is likeliest, of rows at the end of their sessions and cut short once; the ensemble has that of
+    one case."""
+    some = judged.rows.some(np.arange(min(len(judged.rows.codes), FEW)))  # they are in no order
+    few = Judged(judged.ensemble, some, judged.apart[: len(some.codes)])
+    found = [_told(few, budgets, SMOOTHINGS * judged.ensemble.smoothing, n_jobs) for budgets in _budgets(few, 1, seed, n_jobs)]
+    surprise = np.zeros(len(SMOOTHINGS))
+    for labels, told, *_ in found:
+        chance = np.where((labels == some.classes)[:, None], told, 1 - told)
+        surprise -= some.weights @ np.log(np.maximum(chance, SUREST)) / some.weights.mean()
+    best = int(np.argmin(surprise + CALM * np.log2(SMOOTHINGS) ** 2))
+    return float(SMOOTHINGS[best] * judged.ensemble.smoothing)
+
+
+def states(judged: Judged, seed: int, n_jobs: int | None) -> States:
     """Every row at the end of its session, and twice cut short by budgets drawn between nothing and what the session would have cost.
 
     Sessions here go on to the leaves: a forest is decided early where it is right about a row, which the trees that grew on that row are
     too often, so that to stop there would give the truth away.
     """
-    forest = ensemble.served._replace(stop=AT_LEAVES)
-    cost = np.rint(acquire_classes(ensemble, rows.codes, to_leaves=True, n_jobs=n_jobs).cost * MILLION)
-    shares = np.random.default_rng((seed, 2**32 + 2)).random((2, len(cost)))
-    budgets = [np.full(len(cost), UNLIMITED), *(cost * shares).astype(np.int64)]
-    return States.joined([_judged(forest, ensemble, rows, apart, each, n_jobs) for each in budgets])
+    one = np.array([judged.ensemble.smoothing])
+    parts = [_told(judged, budgets, one, n_jobs) for budgets in _budgets(judged, 2, seed, n_jobs)]
+    rows = judged.rows
+    return States.joined([States(labels, told[:, 0], far, done, labels == rows.classes, rows.weights) for labels, told, far, done in parts])
 
 
-def _judged(
-    forest: Forest, ensemble: Ensemble, rows: "Rows", apart: NDArray[np.float64], budgets: NDArray[np.int64], n_jobs: int | None
-) -> States:
-    count = len(rows.codes)
-    labels, (told, far, done) = np.empty(count, np.int32), np.empty((3, count))
+def _budgets(judged: Judged, cuts: int, seed: int, n_jobs: int | None) -> list[NDArray[np.int64]]:
+    """Per row: none, and so many drawn between nothing and what its session would cost."""
+    cost = np.rint(acquire_classes(judged.ensemble, judged.rows.codes, to_leaves=True, n_jobs=n_jobs).cost * MILLION)
+    shares = np.random.default_rng((seed, 2**32 + 2)).random((cuts, len(cost)))
+    return [np.full(len(cost), UNLIMITED), *(cost * shares).astype(np.int64)]
+
+
+def _told(judged: Judged, budgets: NDArray[np.int64], smoothings: NDArray[np.float64], n_jobs: int | None) -> tuple[NDArray[Any], ...]:
+    """Per row its label, what is told of it with each smoothing, how far its trees had come and how many were at their ends."""
+    ensemble, codes = judged.ensemble, judged.rows.codes
+    forest, count = ensemble.served._replace(stop=AT_LEAVES), len(codes)
+    labels, told, (far, done) = np.empty(count, np.int32), np.empty((count, len(smoothings))), np.empty((2, count))
 
     def work(part: slice) -> None:
-        judging.judge(
-            forest,
-            ensemble.trail,
-            ensemble.prices,
-            rows.codes[part],
-            budgets[part],
-            apart[part],
-            labels[part],
-            told[part],
-            far[part],
-            done[part],
-        )
+        here = (array[part] for array in (codes, budgets, judged.apart))
+        judging.judge(forest, ensemble.trail, ensemble.prices, *here, smoothings, labels[part], told[part], far[part], done[part])
 
     in_threads(work, count, n_jobs)
-    return States(labels, told, far, done, labels == rows.classes, rows.weights)
+    return labels, told, far, done

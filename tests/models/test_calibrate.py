@@ -105,8 +105,7 @@ def test_a_weight_of_two_tells_the_same_as_a_row_twice():
 def test_every_row_is_judged_by_trees_that_it_did_not_grow():
     drawn = np.array([[1.0, 0, 2, 0], [0, 0, 1, 1]])
     rows, apart = points.out_of_bag(lambda tree: drawn[tree], 2, 4, seed=0)
-    assert rows.tolist() == [0, 1, 3]
-    assert apart.tolist() == [[0, 1], [1, 1], [1, 0]]
+    assert {int(row): left.tolist() for row, left in zip(rows, apart, strict=True)} == {0: [0, 1], 1: [1, 1], 3: [1, 0]}
 
 
 def test_few_rows_are_judged_in_five_parts_and_many_in_one():
@@ -124,7 +123,7 @@ def test_states_are_those_that_decide_comes_to():
     X, y = noisy(300)
     ensemble = BudgetForestClassifier(max_trees=5, random_state=0).fit(X, y).ensemble_
     rows = Rows(X, (y == "yes").astype(np.int32), np.ones(300), 2)
-    states = points.states(ensemble, rows, np.ones((300, 5)), 0, None)
+    states = points.states(points.Judged(ensemble, rows, np.ones((300, 5))), 0, None)
     found = acquire(ensemble, X, to_leaves=True)
     assert states.told[:300].tolist() == found.probabilities.max(axis=1).tolist()
     assert (states.right[:300] == (found.labels == y)).all()
@@ -134,10 +133,46 @@ def test_states_are_those_that_decide_comes_to():
     assert states.far[300:].mean() < states.far[:300].mean()
     assert states.done[300:].mean() < 0.8
     half = np.tile([1.0, 1, 0, 0, 0], (300, 1))
-    by_two = points.states(ensemble, rows, half, 0, None)
+    by_two = points.states(points.Judged(ensemble, rows, half), 0, None)
     labels = acquire(ensemble.prefix(2), X, to_leaves=True).labels  # the same trees alone
     assert (by_two.label[:300] == (labels == "yes")).all()
     assert by_two.told.tolist() != states.told.tolist()
+
+
+def test_every_smoothing_is_told_as_if_it_were_the_ensembles_own():
+    X, y = noisy(300)
+    ensemble = BudgetForestClassifier(max_trees=5, random_state=0).fit(X, y).ensemble_
+    rows = Rows(X, (y == "yes").astype(np.int32), np.ones(300), 2)
+    smoothings = np.array([0.25, 1.0, 8.0])
+    labels, told, *_ = points._told(points.Judged(ensemble, rows, np.ones((300, 5))), np.full(300, 2_500_000), smoothings, None)
+    for k, smoothing in enumerate(smoothings):
+        found = acquire(ensemble.with_settings(smoothing=float(smoothing), stop="leaf"), X, budget=2.5)
+        assert told[:, k].tolist() == found.probabilities.max(axis=1).tolist()
+        assert (labels == (found.labels == "yes")).all()
+
+
+@compiled
+def test_noise_is_smoothed_and_certainty_is_not():
+    """Of one number all trees learn the same noise, so that their mean is no less sure of it than each of them."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(3000, 1))
+    sure = X[:, 0] > 0
+    noisy = sure ^ (rng.random(3000) < 0.3)
+    fitted = {name: BudgetForestClassifier(random_state=0).fit(X[:2000], y[:2000]) for name, y in (("sure", sure), ("noisy", noisy))}
+    assert fitted["sure"].ensemble_.smoothing < 1
+    assert fitted["noisy"].ensemble_.smoothing >= 4
+    careless = fitted["noisy"].ensemble_.with_settings(smoothing=1.0)
+    errors = []
+    for ensemble in (fitted["noisy"].ensemble_, careless):
+        found = acquire(ensemble, X[2000:])
+        errors.append(calibration_error(found.probabilities.max(axis=1), found.labels == noisy[2000:]))
+    assert errors[0] < 0.055 < errors[1]
+
+
+def test_weights_of_any_size_are_smoothed_alike():
+    X, y = noisy(200)
+    told = [BudgetForestClassifier(max_trees=5, random_state=0).fit(X, y, np.full(200, size)).predict_proba(X) for size in (1.0, 2**-10)]
+    assert told[1] == pytest.approx(told[0])
 
 
 @pytest.mark.parametrize("rows", [1, 2, 4])

@@ -99,7 +99,7 @@ def acquire_rows(forest, prices, rows, budget, confidence, case, trails, labels,
         else:
             walk_abreast(forest, row, trails)
             costs[r] = ask_along(forest, prices, case, row, budget, confidence, trails, acquired[r])
-        labels[r] = tell(forest, forest.weights, case.position, case.wanted, case.totals, votes[r], probabilities[r])
+        labels[r] = tell(forest, forest.smoothing, forest.weights, case.position, case.wanted, case.totals, votes[r], probabilities[r])
 
 
 @kernel
@@ -122,7 +122,7 @@ def predict(forest, trail, rows, labels, probabilities):
 def predict_rows(forest, rows, trails, position, wanted, totals, votes, labels, probabilities):
     for r in range(len(rows)):
         walk_to_ends(forest, rows[r], trails, position)
-        labels[r] = tell(forest, forest.weights, position, wanted, totals, votes, probabilities[r])
+        labels[r] = tell(forest, forest.smoothing, forest.weights, position, wanted, totals, votes, probabilities[r])
 
 
 @inlined

@@ -43,7 +43,7 @@ def decide_case(forest, prices, row, state, remaining, confidence, case, offers,
             undecided += forest.weights[t]
             offer(forest, case, row, t, offers, search)
     verdict, feature, price = judge(forest, prices, case, row, remaining, confidence, search)
-    label = tell(forest, forest.weights, case.position, case.wanted, case.totals, case.votes, case.probabilities)
+    label = tell(forest, forest.smoothing, forest.weights, case.position, case.wanted, case.totals, case.votes, case.probabilities)
     cost = marginal(prices, case.basket, feature) if verdict == ASK else 0
     return verdict, feature, cost, price, undecided, label
 
@@ -104,7 +104,7 @@ def judge(forest, prices, case, row, remaining, confidence, search):
 @inlined
 def sure(forest, case, confidence):
     """Whether the label's told probability reaches the confidence."""
-    label = tell(forest, forest.weights, case.position, case.wanted, case.totals, case.votes, case.probabilities)
+    label = tell(forest, forest.smoothing, forest.weights, case.position, case.wanted, case.totals, case.votes, case.probabilities)
     return case.probabilities[label] >= confidence
 
 

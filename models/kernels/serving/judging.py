@@ -11,22 +11,25 @@ from frugal.models.kernels.serving.walking import new_case
 
 
 @kernel
-def judge(forest, trail, prices, rows, budgets, weights, labels, told, narrow, done):
+def judge(forest, trail, prices, rows, budgets, weights, smoothings, labels, told, narrow, done):
     """Let each row be asked as the whole forest asks, within its budget; then let its trees, by its row of `weights`, say what they say.
 
-    Fills the last four: the label, its told probability, how far its trees had come, and how many had come to their ends.
+    Fills the last four: the label, its told probability with each of the smoothings, and with the first how far its trees had come, and how
+    many had come to their ends.
     """
     case, trails = new_case(forest, prices), new_trails(forest, trail)
-    judge_rows(forest, prices, rows, budgets, weights, case, trails, np.empty(len(forest.arity), np.bool_), labels, told, narrow, done)
+    acquired = np.empty(len(forest.arity), np.bool_)
+    judge_rows(forest, prices, rows, budgets, weights, smoothings, case, trails, acquired, labels, told, narrow, done)
 
 
 @inlined
-def judge_rows(forest, prices, rows, budgets, weights, case, trails, acquired, labels, told, narrow, done):
+def judge_rows(forest, prices, rows, budgets, weights, smoothings, case, trails, acquired, labels, told, narrow, done):
     for r in range(len(rows)):
         case.state[:] = 0
         empty(case.basket)
         walk_abreast(forest, rows[r], trails)
         ask_along(forest, prices, case, rows[r], budgets[r], NEVER, trails, acquired)
-        labels[r] = tell(forest, weights[r], case.position, case.wanted, case.totals, case.votes, case.probabilities)
-        told[r] = case.probabilities[labels[r]]
-        narrow[r], done[r] = progress(forest, weights[r], case.position, case.wanted)
+        for k in range(len(smoothings)):
+            labels[r] = tell(forest, smoothings[k], weights[r], case.position, case.wanted, case.totals, case.votes, case.probabilities)
+            told[r, k] = case.probabilities[labels[r]]
+        narrow[r], done[r] = progress(forest, smoothings[0], weights[r], case.position, case.wanted)

@@ -22,7 +22,7 @@ SUREST = 1e-12  # how near to 0 and 1 a probability is moved
 
 
 @called
-def tell(forest, weights, position, wanted, totals, votes, probabilities):
+def tell(forest, smoothing, weights, position, wanted, totals, votes, probabilities):
     """Fill `votes` and `probabilities` for trees that stand at `position`, want `wanted` and count by `weights`; gives the label."""
     tally(forest, weights, position, totals)
     label = elect(forest, totals, votes)
@@ -30,9 +30,9 @@ def tell(forest, weights, position, wanted, totals, votes, probabilities):
         for c in range(len(votes)):
             probabilities[c] = votes[c]
     elif labels_vote(forest):
-        mean_shares(forest, weights, position, probabilities)
+        mean_shares(forest, smoothing, weights, position, probabilities)
     else:
-        pooled_shares(forest, totals, probabilities)
+        pooled_shares(forest, smoothing, totals, probabilities)
     leader = label
     if len(forest.penalties) == 0:
         put_first(label, probabilities)
@@ -40,13 +40,13 @@ def tell(forest, weights, position, wanted, totals, votes, probabilities):
         for c in range(len(probabilities)):
             leader = c if probabilities[c] > probabilities[leader] else leader
     if len(forest.calibration):
-        far, done = progress(forest, weights, position, wanted)
+        far, done = progress(forest, smoothing, weights, position, wanted)
         calibrate(forest.calibration, far, done, leader, probabilities)
     return label
 
 
 @inlined
-def mean_shares(forest, weights, position, probabilities):
+def mean_shares(forest, smoothing, weights, position, probabilities):
     probabilities[:] = 0.0
     unknown, total = 0.0, 0.0
     for t in range(len(position)):
@@ -55,27 +55,27 @@ def mean_shares(forest, weights, position, probabilities):
         for k in range(begin, end):
             cases += value_at(forest, k)
         total += weights[t]
-        if cases + forest.smoothing == 0.0:
+        if cases + smoothing == 0.0:
             unknown += weights[t]
             continue
-        each = weights[t] / (cases + forest.smoothing)
+        each = weights[t] / (cases + smoothing)
         for k in range(begin, end):
             probabilities[class_at(forest, k)] += each * value_at(forest, k)
-        unknown += each * forest.smoothing
+        unknown += each * smoothing
     for c in range(len(probabilities)):
         probabilities[c] = (probabilities[c] + unknown * forest.prior[c]) / total
 
 
 @inlined
-def pooled_shares(forest, totals, probabilities):
+def pooled_shares(forest, smoothing, totals, probabilities):
     cases = 0.0
     for c in range(len(totals)):
         cases += totals[c]
     for c in range(len(totals)):
-        if cases + forest.smoothing == 0.0:
+        if cases + smoothing == 0.0:
             probabilities[c] = forest.prior[c]
         else:
-            probabilities[c] = (totals[c] + forest.smoothing * forest.prior[c]) / (cases + forest.smoothing)
+            probabilities[c] = (totals[c] + smoothing * forest.prior[c]) / (cases + smoothing)
 
 
 @inlined
@@ -97,12 +97,12 @@ def put_first(label, probabilities):
 
 
 @inlined
-def progress(forest, weights, position, wanted):
+def progress(forest, smoothing, weights, position, wanted):
     """Two shares, means over the trees by weight; both are 0 at the roots.
 
     How far they have come, to 1 at nodes of a single case, on a scale of logarithms; and how many ask for nothing more.
     """
-    one = forest.smoothing if forest.smoothing > 0.0 else 1.0  # a case, where weights are of another size
+    one = smoothing if smoothing > 0.0 else 1.0  # a case, where weights are of another size
     far, done, total = 0.0, 0.0, 0.0
     for t in range(len(position)):
         total += weights[t]
