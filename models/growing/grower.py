@@ -7,12 +7,13 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from frugal.models.growing.binning import Binning
-from frugal.models.growing.layout import as_tree
+from frugal.models.growing.layout import Layout
 from frugal.models.kernels.growth.context import Context
 from frugal.models.kernels.growth.growing import NO_ROOM, Limits, grow
 from frugal.models.kernels.growth.nodes import Space, new_space
@@ -52,6 +53,10 @@ class Grower:
     threads: int = 1
     _own: threading.local = field(default_factory=threading.local, init=False, compare=False)
 
+    @cached_property
+    def _layout(self) -> Layout:
+        return Layout.of(self.bins, self.binning)
+
     def tree(self, i: int) -> Tree:
         """Tree i: on a bootstrap sample of the rows, or on all of them."""
         seed = int(self._entropy(i).generate_state(1, np.uint64)[0] >> 1)
@@ -65,7 +70,7 @@ class Grower:
             space = self._space(len(rows))
             nodes, sums = grow(self.bins, self.target, rows, weights, self.rule, context or self.context, self.limits, space, seed)
             if nodes != NO_ROOM:
-                return as_tree(space.node, nodes, sums, self.bins, self.binning)
+                return self._layout.tree(space.node, nodes, sums)
             self._own.room *= 2
 
     def drawn(self, i: int) -> NDArray[np.float64]:

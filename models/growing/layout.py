@@ -1,5 +1,7 @@
 """A grown tree as a served one: real thresholds and categories instead of bins, nodes' sums in the order of the nodes."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,75 +16,107 @@ from frugal.models.tree import Tree, class_type, compact
 GREATEST = np.finfo(np.float64).max  # no number is above: the last bin has no edge
 
 
-def as_tree(node: Nodes, nodes: int, sums: NDArray[np.float64], bins: Bins, binning: Binning) -> Tree:
-    """The first `nodes` of a work space, copied; `sums` are pairs of which and how much, as `grow` gives them."""
-    feature, first, way, many, cut = (array[:nodes].copy() for array in (node.feature, node.first, node.way, node.many, node.cut))
-    form = np.where(feature >= 0, bins.form[feature] if len(bins.form) else 0, 0).astype(np.uint8)
-    threshold, low = np.zeros(nodes), np.full(nodes, -np.inf)
-    missing = np.where(way < 0, ENDS, np.where((form == EVERY_CATEGORY) | (way == MISSING), many - 1, way))
-    kind = form.copy()
-    for f, edges in enumerate(binning.edges):
-        here = np.flatnonzero(feature == f)
-        if not len(here):
-            continue
-        if bins.form[f] in (CUT, BIN):
-            bounds = np.concatenate([[-np.inf], edges, [GREATEST]])
-            threshold[here] = bounds[cut[here] + 1]
-            low[here] = bounds[cut[here]]
-        elif bins.form[f] == ONE_CATEGORY:
-            code_of, times = _codes_of_bins(binning.bin_of[f])
-            threshold[here] = code_of[cut[here]]
-            kind[here[times[cut[here]] > 1]] = EVERY_CATEGORY  # rare categories that share a bin
-    kind[(kind == BIN) & (low == -np.inf)] = CUT
-    threshold[kind == EVERY_CATEGORY] = 0.0
-    return Tree(
-        feature=feature,
-        kind=kind,
-        low=low[kind == BIN],
-        threshold=threshold,
-        first_child=first,
-        missing=missing.astype(np.int16),
-        outcomes=_tables(node, feature, kind, form, bins, binning),
-        **_in_order(node, nodes, sums),
-    )
+@dataclass(frozen=True)
+class Layout:
+    """What bins stand for, of all features side by side: made once, read for every tree."""
+
+    bins: Bins
+    bounds: NDArray[np.float64]  # numeric: bin b is from its feature's entry b, not included, to entry b + 1
+    bound_start: NDArray[np.int64]  # per feature
+    bin_of: NDArray[np.int64]  # categorical: the bin of each category
+    category_start: NDArray[np.int64]  # per feature
+    categories: NDArray[np.int64]  # per feature: how many
+    category: NDArray[np.int64]  # per bin: the first category in it
+    sharing: NDArray[np.int64]  # per bin: how many share it
+    bin_start: NDArray[np.int64]  # per feature
+
+    @classmethod
+    def of(cls, bins: Bins, binning: Binning) -> "Layout":
+        bounds = [np.concatenate([[-np.inf], edges, [GREATEST]]) for edges in binning.edges]
+        found = [_categories_of_bins(bin_of, int(size)) for bin_of, size in zip(binning.bin_of, binning.sizes, strict=True)]
+        categories = np.array([len(bin_of) for bin_of in binning.bin_of], np.int64)
+        return cls(
+            bins,
+            _joined(bounds, np.float64),
+            _starts([len(each) for each in bounds]),
+            _joined(binning.bin_of, np.int64),
+            _starts(categories),
+            categories,
+            _joined([first for first, _ in found], np.int64),
+            _joined([many for _, many in found], np.int64),
+            _starts(binning.sizes),
+        )
+
+    def tree(self, node: Nodes, nodes: int, sums: NDArray[np.float64]) -> Tree:
+        """The first `nodes` of a work space, copied; `sums` are pairs of which and how much, as `grow` gives them."""
+        feature, first, way, many = (array[:nodes].copy() for array in (node.feature, node.first, node.way, node.many))
+        asks = np.flatnonzero(feature >= 0)
+        f, cut = feature[asks], node.cut[asks]
+        form = np.zeros(nodes, np.uint8)
+        form[asks] = self.bins.form[f]
+        kind, threshold, low = form.copy(), np.zeros(nodes), np.full(nodes, -np.inf)
+        numeric = (form[asks] == CUT) | (form[asks] == BIN)
+        here, bound = asks[numeric], self.bound_start[f[numeric]] + cut[numeric]
+        low[here], threshold[here] = self.bounds[bound], self.bounds[bound + 1]
+        one = form[asks] == ONE_CATEGORY
+        here, bin_ = asks[one], self.bin_start[f[one]] + cut[one]
+        threshold[here] = self.category[bin_]
+        kind[here[self.sharing[bin_] > 1]] = EVERY_CATEGORY  # rare categories that share a bin
+        kind[(kind == BIN) & (low == -np.inf)] = CUT
+        threshold[kind == EVERY_CATEGORY] = 0.0
+        return Tree(
+            feature=feature,
+            kind=kind,
+            low=low[kind == BIN],
+            threshold=threshold,
+            first_child=first,
+            missing=np.where(way < 0, ENDS, np.where((form == EVERY_CATEGORY) | (way == MISSING), many - 1, way)).astype(np.int16),
+            outcomes=self._tables(node, np.flatnonzero(kind == EVERY_CATEGORY), form),
+            **_in_order(node, nodes, sums),
+        )
+
+    def _tables(self, node: Nodes, every: NDArray[np.int64], form: NDArray[np.uint8]) -> NDArray[np.int16]:
+        """The outcome of every category, of the nodes that have a table, one after the other."""
+        if not len(every):
+            return np.empty(0, np.int16)
+        f = node.feature[every]
+        sizes, categories = self.bins.sizes[f], self.categories[f]
+        by_bin = np.full(sizes.sum(), NEVER_SEEN, np.int16)  # of each node, bin by bin
+        start = _starts(sizes)
+        one = form[every] == ONE_CATEGORY
+        if one.any():
+            by_bin[_within(start[one], sizes[one])] = 1
+            by_bin[start[one] + node.cut[every[one]]] = 0
+        parents, many = every[~one], node.many[every[~one]]
+        child = _within(node.first[parents], many)
+        outcome = np.arange(len(child)) - np.repeat(_starts(many), many)
+        bin_ = node.stands[child]
+        seen = bin_ < np.repeat(sizes[~one], many)  # missing stands behind the last bin
+        by_bin[(np.repeat(start[~one], many) + bin_)[seen]] = outcome[seen]
+        return np.asarray(by_bin[np.repeat(start, categories) + self.bin_of[_within(self.category_start[f], categories)]])
 
 
-def _codes_of_bins(bin_of: NDArray[np.uint8]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _categories_of_bins(bin_of: NDArray[np.uint8], size: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Per bin of a categorical feature: the first category in it, and how many are."""
+    first, many = np.zeros(size, np.int64), np.zeros(size, np.int64)
     bins, codes, times = np.unique(bin_of, return_index=True, return_counts=True)
-    first, many = np.zeros(int(bins[-1]) + 1, np.int64), np.zeros(int(bins[-1]) + 1, np.int64)
     first[bins], many[bins] = codes, times
     return first, many
 
 
-def _tables(
-    node: Nodes, feature: NDArray[np.int32], kind: NDArray[np.uint8], form: NDArray[np.uint8], bins: Bins, binning: Binning
-) -> NDArray[np.int16]:
-    """The outcome of every category, of the nodes that have a table, one after the other."""
-    every = np.flatnonzero(kind == EVERY_CATEGORY)
-    categories = np.array([len(bin_of) for bin_of in binning.bin_of], np.int64)
-    ends = np.cumsum(categories[feature[every]])
-    outcomes = np.empty(ends[-1] if len(ends) else 0, np.int16)
-    for f in np.unique(feature[every]):
-        here = every[feature[every] == f]
-        start = ends[feature[every] == f] - categories[f]
-        if form[here[0]] == ONE_CATEGORY:
-            by_bin = (np.arange(bins.sizes[f]) != node.cut[here][:, None]).astype(np.int16)
-        else:
-            by_bin = _outcomes_by_bin(node.stands, node.first[here], node.many[here], int(bins.sizes[f]))
-        outcomes[start[:, None] + np.arange(categories[f])] = by_bin[:, binning.bin_of[f]]
-    return outcomes
+def _joined(parts: Sequence[NDArray[Any]], dtype: Any) -> NDArray[Any]:
+    return np.concatenate([*parts, []]).astype(dtype)
 
 
-def _outcomes_by_bin(stands: NDArray[np.int32], first: NDArray[np.int32], many: NDArray[np.int32], bins: int) -> NDArray[np.int16]:
-    """Nodes x bins: the outcome of each bin of a category, NEVER_SEEN where training saw none."""
-    table = np.full((len(first), bins), NEVER_SEEN, np.int16)
-    node = np.repeat(np.arange(len(first)), many)
-    outcome = np.arange(len(node)) - np.repeat(np.cumsum(many) - many, many)
-    bin_ = stands[first[node] + outcome]
-    seen = bin_ < bins  # missing stands behind the last bin
-    table[node[seen], bin_[seen]] = outcome[seen]
-    return table
+def _starts(sizes: Any) -> NDArray[np.int64]:
+    """Where each of some stretches of these sizes begins."""
+    ends = np.cumsum(sizes, dtype=np.int64)
+    return np.asarray(ends - sizes)
+
+
+def _within(start: NDArray[Any], sizes: NDArray[Any]) -> NDArray[np.int64]:
+    """The places of some stretches, one after the other."""
+    return np.arange(int(sizes.sum())) + np.repeat(start - _starts(sizes), sizes)
 
 
 def _in_order(node: Nodes, nodes: int, sums: NDArray[np.float64]) -> dict[str, NDArray[Any]]:

@@ -6,7 +6,8 @@ from frugal.models.kernels.compiling import inlined, kernel
 from frugal.models.kernels.pricing import empty
 from frugal.models.kernels.serving.acquiring import ask_along, new_trails, walk_abreast
 from frugal.models.kernels.serving.deciding import NEVER
-from frugal.models.kernels.serving.telling import progress, tell
+from frugal.models.kernels.serving.telling import progress, tell_label
+from frugal.models.kernels.serving.voting import elect, tally
 from frugal.models.kernels.serving.walking import new_case
 
 
@@ -29,7 +30,10 @@ def judge_rows(forest, prices, rows, budgets, weights, smoothings, case, trails,
         empty(case.basket)
         walk_abreast(forest, rows[r], trails)
         ask_along(forest, prices, case, rows[r], budgets[r], NEVER, trails, acquired)
+        tally(forest, weights[r], case.position, case.totals)
+        label = elect(forest, case.totals, case.votes)
         for k in range(len(smoothings)):
-            labels[r] = tell(forest, smoothings[k], weights[r], case.position, case.wanted, case.totals, case.votes, case.probabilities)
-            told[r, k] = case.probabilities[labels[r]]
+            tell_label(forest, label, smoothings[k], weights[r], case.position, case.wanted, case.totals, case.votes, case.probabilities)
+            told[r, k] = case.probabilities[label]
+        labels[r] = label
         narrow[r], done[r] = progress(forest, smoothings[0], weights[r], case.position, case.wanted)

@@ -26,6 +26,13 @@ def tell(forest, smoothing, weights, position, wanted, totals, votes, probabilit
     """Fill `votes` and `probabilities` for trees that stand at `position`, want `wanted` and count by `weights`; gives the label."""
     tally(forest, weights, position, totals)
     label = elect(forest, totals, votes)
+    tell_label(forest, label, smoothing, weights, position, wanted, totals, votes, probabilities)
+    return label
+
+
+@called
+def tell_label(forest, label, smoothing, weights, position, wanted, totals, votes, probabilities):
+    """Fill `probabilities` where the label is known, and the totals and votes that it comes from."""
     if forest.vote == ADDITIVE:
         for c in range(len(votes)):
             probabilities[c] = votes[c]
@@ -42,7 +49,6 @@ def tell(forest, smoothing, weights, position, wanted, totals, votes, probabilit
     if len(forest.calibration):
         far, done = progress(forest, smoothing, weights, position, wanted)
         calibrate(forest.calibration, far, done, leader, probabilities)
-    return label
 
 
 @inlined
@@ -50,6 +56,8 @@ def mean_shares(forest, smoothing, weights, position, probabilities):
     probabilities[:] = 0.0
     unknown, total = 0.0, 0.0
     for t in range(len(position)):
+        if weights[t] == 0.0:
+            continue
         begin, end = stretch(forest, position[t])
         cases = 0.0
         for k in range(begin, end):
