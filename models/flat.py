@@ -224,4 +224,9 @@ def packed(flat: Flat, arity: NDArray[np.int32]) -> NDArray[np.void]:
     nodes["low"][one] = flat.threshold[one] - 0.5
     nodes["threshold"][one] = flat.threshold[one] + 0.5
     nodes["table"][flat.kind == EVERY_CATEGORY] = flat.tables(arity)[:-1]
+    nodes["missing"][flat.feature < 0] = NONE
+    pure = np.flatnonzero((flat.feature < 0) & (np.diff(flat.value_start) == 1))
+    pure = pure[flat.values[flat.value_start[pure]] != 0]
+    entry = flat.value_start[pure]
+    nodes["missing"][pure], nodes["low"][pure] = flat.value_class[entry], flat.values[entry]
     return nodes

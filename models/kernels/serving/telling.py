@@ -15,7 +15,7 @@ import numpy as np
 from frugal.models.kernels.compiling import called, inlined
 from frugal.models.kernels.serving.values import class_at, stretch, value_at
 from frugal.models.kernels.serving.voting import elect, tally
-from frugal.models.kernels.serving.walking import ADDITIVE, labels_vote
+from frugal.models.kernels.serving.walking import ADDITIVE, labels_vote, only_class
 
 HAIR = 1e-9  # of a probability: by how much a label leads that the shares alone would not put first
 SUREST = 1e-12  # how near to 0 and 1 a probability is moved
@@ -58,11 +58,18 @@ def mean_shares(forest, smoothing, weights, position, probabilities):
     for t in range(len(position)):
         if weights[t] == 0.0:
             continue
+        total += weights[t]
+        only = only_class(forest, position[t])
+        if only >= 0:
+            cases = forest.nodes[position[t]]["low"]
+            each = weights[t] / (cases + smoothing)
+            probabilities[only] += each * cases
+            unknown += each * smoothing
+            continue
         begin, end = stretch(forest, position[t])
         cases = 0.0
         for k in range(begin, end):
             cases += value_at(forest, k)
-        total += weights[t]
         if cases + smoothing == 0.0:
             unknown += weights[t]
             continue
@@ -126,6 +133,8 @@ def progress(forest, smoothing, weights, position, wanted):
 
 @inlined
 def cases_at(forest, i):
+    if only_class(forest, i) >= 0:
+        return forest.nodes[i]["low"]
     begin, end = stretch(forest, i)
     cases = 0.0
     for k in range(begin, end):

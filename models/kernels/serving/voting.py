@@ -14,7 +14,7 @@ import numpy as np
 
 from frugal.models.kernels.compiling import inlined
 from frugal.models.kernels.serving.values import class_at, stretch, value_at, value_of
-from frugal.models.kernels.serving.walking import ADDITIVE, ENDED, GREATEST, LEAST, MAJORITY, labels_vote
+from frugal.models.kernels.serving.walking import ADDITIVE, ENDED, GREATEST, LEAST, MAJORITY, labels_vote, only_class
 
 
 @inlined
@@ -23,8 +23,11 @@ def tally(forest, weights, position, totals):
     totals[:] = 0.0
     for t in range(len(position)):
         i = position[t]
+        only = only_class(forest, i)
         if labels_vote(forest):
-            totals[label_at(forest, i)] += weights[t]
+            totals[only if only >= 0 else label_at(forest, i)] += weights[t]
+        elif only >= 0:
+            totals[only] += weights[t] * forest.nodes[i]["low"]
         else:
             begin, end = stretch(forest, i)
             for k in range(begin, end):

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from frugal.models.kernels.compiling import inlined, kernel
+from frugal.models.kernels.marks import LEAF, NONE
 from frugal.models.kernels.pricing import Basket, new_basket
 
 ENDED = -2  # `wanted` of a tree that cannot go on: the value is missing and the node has no branch for that
@@ -22,7 +23,8 @@ LEAST, GREATEST = range(2)  # of `bounds`
 NO_TABLE = -1  # `table` of a test that compares numbers
 
 # What a walk reads of a node, in one half of a cache line. Outcome 0 is low < value <= threshold, which a test for one category is too, of
-# its code; or, where there is a table, what that says from `table` on. Child = first + outcome.
+# its code; or, where there is a table, what that says from `table` on. Child = first + outcome. A leaf with a value of one class only has
+# that class in `missing` and the value in `low`: a walk that ends there has both at hand.
 NODE = np.dtype(
     [("feature", "i4"), ("first", "i4"), ("missing", "i4"), ("table", "i4"), ("low", "f8"), ("threshold", "f8")],
     align=True,
@@ -86,6 +88,13 @@ class Case(NamedTuple):
 def labels_vote(forest):
     """Whether a tree gives one label its whole vote, or every class its node's value."""
     return forest.vote <= WEIGHTED
+
+
+@inlined
+def only_class(forest, i):
+    """The class that alone has a value at a leaf, or NONE for other nodes; the value is in `low`."""
+    node = forest.nodes[i]
+    return np.int64(node["missing"]) if node["feature"] == LEAF else np.int64(NONE)
 
 
 @kernel
