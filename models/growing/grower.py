@@ -16,7 +16,7 @@ from frugal.models.growing.binning import Binning
 from frugal.models.growing.layout import Layout
 from frugal.models.kernels.growth.context import Context
 from frugal.models.kernels.growth.growing import NO_ROOM, Limits, grow
-from frugal.models.kernels.growth.nodes import Space, new_space
+from frugal.models.kernels.growth.nodes import Nodes, Space, new_space
 from frugal.models.kernels.growth.questions import Bins
 from frugal.models.kernels.growth.rules import Rule
 from frugal.models.kernels.growth.targets import Target
@@ -66,11 +66,17 @@ class Grower:
 
     def grow(self, rows: NDArray[np.int32], weights: NDArray[np.float64], seed: int = 0, context: Context | None = None) -> Tree:
         """A tree on some rows, each with its weight; `context` says what is bought already on the way to them."""
+        return self.grown(rows, weights, self.rule, context or self.context, seed)[0]
+
+    def grown(
+        self, rows: NDArray[np.int32], weights: NDArray[np.float64], rule: Rule, context: Context, seed: int = 0
+    ) -> tuple[Tree, Nodes]:
+        """A tree by another rule, and as it stands in this thread's space until the next one grows."""
         while True:
             space = self._space(len(rows))
-            nodes, sums = grow(self.bins, self.target, rows, weights, self.rule, context or self.context, self.limits, space, seed)
+            nodes, sums = grow(self.bins, self.target, rows, weights, rule, context, self.limits, space, seed)
             if nodes != NO_ROOM:
-                return self._layout.tree(space.node, nodes, sums)
+                return self._layout.tree(space.node, nodes, sums), space.node
             self._own.room *= 2
 
     def drawn(self, i: int) -> NDArray[np.float64]:

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from frugal.models.costs import CostModel
 from frugal.models.kernels.compiling import as_python
-from frugal.models.kernels.growth.context import CASES, CONSTANT, NOTHING, PATH, WHOLE, Context
+from frugal.models.kernels.growth.context import CASES, CONSTANT, MODEL, NOTHING, PATH, WHOLE, Context
 from frugal.models.kernels.growth.targets import COUNTS, GRADIENTS, OBJECTS, Target
 from frugal.models.kernels.marks import NONE
 from frugal.models.kernels.pricing import buy, new_basket
@@ -48,9 +48,14 @@ def on_path(costs: CostModel, bought: Collection[int] = ()) -> Context:
     return context
 
 
+def of_model(costs: CostModel, cases: float) -> Context:
+    """Prices given what all trees so far have bought, paid for so many cases. What is bought changes while trees grow."""
+    return Context(MODEL, costs.served, new_basket(costs.served), float(cases), np.empty((0, 0), np.uint8), NOBODY)
+
+
 def of_cases(costs: CostModel, owes: NDArray[np.uint8], purse: NDArray[np.int64] = NOBODY) -> Context:
     """What each case would really pay. Both arrays change while trees grow: what a case was asked, it has paid."""
-    return Context(CASES, costs.served, new_basket(costs.served), owes, purse)
+    return Context(CASES, costs.served, new_basket(costs.served), 1.0, owes, purse)
 
 
 def owing(codes: NDArray[np.uint8], sizes: NDArray[np.int64]) -> NDArray[np.uint8]:
@@ -59,7 +64,7 @@ def owing(codes: NDArray[np.uint8], sizes: NDArray[np.int64]) -> NDArray[np.uint
 
 
 def _context(kind: int, costs: CostModel) -> Context:
-    return Context(kind, costs.served, new_basket(costs.served), np.empty((0, 0), np.uint8), NOBODY)
+    return Context(kind, costs.served, new_basket(costs.served), 1.0, np.empty((0, 0), np.uint8), NOBODY)
 
 
 def on_grid(weights: NDArray[np.float64]) -> NDArray[np.float64]:

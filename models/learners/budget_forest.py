@@ -14,8 +14,9 @@ from frugal.models.ensemble import Ensemble
 from frugal.models.flat import Flat, Stack
 from frugal.models.growing.grower import Grower
 from frugal.models.learners import points
-from frugal.models.learners.greedy import GreedyLearner, Prepared, Rows
+from frugal.models.learners.greedy import GreedyLearner
 from frugal.models.learners.parameters import Aside, Whole, learned, learner, parameter
+from frugal.models.learners.prepared import Prepared, Rows
 from frugal.models.learners.progress import Progress, Tell, silent
 
 Told = Callable[[int, float], None]  # trees so far, their mean cost on rows held out or nan

@@ -9,7 +9,20 @@ from pathlib import Path
 
 from frugal.models.learners import LEARNERS
 from frugal.models.learners.estimator import Learner
-from frugal.models.learners.parameters import Aside, Choice, Columns, Flag, Grid, Kind, Number, Parameter, Terms, Whole, parameters_of
+from frugal.models.learners.parameters import (
+    Aside,
+    Choice,
+    Columns,
+    Flag,
+    Grid,
+    Kind,
+    Number,
+    NumberOr,
+    Parameter,
+    Terms,
+    Whole,
+    parameters_of,
+)
 
 BLOCK = re.compile(r"(<!-- parameters of ([a-z0-9-]+) -->\n).*?(<!-- end -->\n)", re.DOTALL)
 
@@ -35,7 +48,7 @@ def allowed(kind: Kind) -> str:
             return ", ".join(f'"{word}"' for word in words)
         case Grid(each):
             return f"{allowed(each)}, or a list of such"
-        case Flag() | Number() | Whole():
+        case Flag() | Number() | NumberOr() | Whole():
             return f"{kind.wrong(None)}"
         case Terms():
             return "a list of pairs, or None"

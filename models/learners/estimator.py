@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 from frugal.models.acquire import Acquisition, acquire_classes, predict_classes
 from frugal.models.costs import CostModel
 from frugal.models.ensemble import Ensemble
-from frugal.models.learners.parameters import Aside, Columns, Flag, learned, learner, parameter, parameters_of
+from frugal.models.learners.parameters import Aside, Columns, Flag, check_parameters, learned, learner, parameter, parameters_of
+from frugal.models.learners.prepared import Prepared, Rows, seed_of
 from frugal.models.schema import Schema
-from frugal.models.table import Table, column_names, read_labels, read_table
+from frugal.models.table import Table, column_names, read_labels, read_table, read_weights
 
 
 @learner
@@ -112,6 +113,17 @@ class Learner:
             del self.feature_names_in_
         return table, classes
 
+    def _prepare(self, X: Any, y: Any, sample_weight: Any) -> Prepared:
+        check_parameters(self)
+        table, classes = self._read(X, y)
+        weights = read_weights(sample_weight, len(classes))
+        schema, costs = self._priced(table.schema)
+        rows = Rows(table.codes, classes, weights, len(self.classes_))
+        if not weights.all():  # a row of weight 0 is a row that is not there
+            kept = weights > 0
+            rows = Rows(table.codes[kept], classes[kept], weights[kept], len(self.classes_))
+        return Prepared(rows, schema, costs, seed_of(self.random_state))
+
     def _one_column(self, y: Any) -> Any:
         labels = np.asarray(y)
         if labels.ndim == 2 and labels.shape[1] == 1:
@@ -151,6 +163,25 @@ class Learner:
         if not unseen and not lacking:
             message += "Feature names must be in the same order as they were in fit.\n"
         raise ValueError(message)
+
+    def _finish(self, ensemble: Ensemble, rows: Rows, metrics: dict[str, float], **honest: Any) -> None:
+        """Set what a fit leaves behind; `honest` is what makes told probabilities come true."""
+        parameters = {name: _plain(value) for name, value in self.get_params().items() if name not in ("costs", "categorical", "n_jobs")}
+        known = {name: value for name, value in metrics.items() if np.isfinite(value)}
+        self.ensemble_ = ensemble.with_settings(
+            learner=self.name, parameters=parameters, metrics={"held_out": known} if known else {}, **honest
+        )
+        walked = acquire_classes(self.ensemble_, rows.codes, to_leaves=True, n_jobs=self.n_jobs)
+        self.expected_cost_ = float(np.average(walked.cost, weights=rows.weights))
+
+
+def _plain(value: Any) -> Any:
+    """A parameter as JSON can hold it."""
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, (list, tuple, np.ndarray)):
+        return [_plain(item) for item in value]
+    return value if value is None or isinstance(value, (str, int, float, bool)) else repr(value)
 
 
 def _sklearn(name: str, otherwise: type[Exception]) -> Any:

@@ -1,15 +1,12 @@
 """GreedyTree: the subroutine of Algorithm 1 in Nan, Wang, Saligrama, Feature-Budgeted Random Forest (2015); and what its forest shares."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from frugal.models.acquire import acquire_classes, threads
+from frugal.models.acquire import acquire_classes
 from frugal.models.calibrate import States, fit
-from frugal.models.costs import CostModel
 from frugal.models.ensemble import Ensemble
 from frugal.models.flat import Flat
 from frugal.models.growing.binning import MOST_BINS, Binning
@@ -18,57 +15,10 @@ from frugal.models.growing.rules import IMPURITIES, SPLITS, STUMPS, impurity, mi
 from frugal.models.growing.targets import constant, counts, on_grid, on_path
 from frugal.models.learners import points
 from frugal.models.learners.estimator import Learner
-from frugal.models.learners.parameters import Choice, Grid, Number, Terms, Whole, check_parameters, learned, learner, parameter
+from frugal.models.learners.parameters import Choice, Grid, Number, Terms, Whole, learned, learner, parameter
+from frugal.models.learners.prepared import Prepared, Rows
 from frugal.models.learners.progress import Progress, Tell, silent
-from frugal.models.schema import Schema
-from frugal.models.table import read_weights
-from frugal.models.tree import Leaf, Tree
-
-SMOOTHING = 1.0  # cases of the training shares that are added to those of a node: see benchmarks/calibration.py
-
-
-@dataclass(frozen=True)
-class Rows:
-    """Some rows of a table, with their classes and weights."""
-
-    codes: NDArray[np.float64]
-    classes: NDArray[np.int32]
-    weights: NDArray[np.float64]
-    count: int  # of classes
-
-    def some(self, which: NDArray[np.int64]) -> "Rows":
-        return Rows(self.codes[which], self.classes[which], self.weights[which], self.count)
-
-    def leaf(self) -> Flat:
-        """What predicts with nothing asked: a leaf with the weight of every class."""
-        counts = np.bincount(self.classes, self.weights, self.count)
-        return Flat.of([Tree.of(Leaf(counts.tolist()), Schema([]))])
-
-
-@dataclass(frozen=True)
-class Prepared:
-    """A table that is checked, encoded and priced."""
-
-    rows: Rows
-    schema: Schema
-    costs: CostModel
-    seed: int
-
-    def split(self, fraction: float, hold_out: bool) -> tuple[Rows, Rows | None]:
-        """Rows to grow on, and rows held out if any are needed."""
-        total = len(self.rows.codes)
-        if not hold_out:
-            return self.rows, None
-        if total == 1:
-            return self.rows, self.rows
-        shuffled = np.random.default_rng((self.seed, 2**32)).permutation(total)
-        held = min(total - 1, max(1, round(total * fraction)))
-        return self.rows.some(np.sort(shuffled[held:])), self.rows.some(np.sort(shuffled[:held]))
-
-    def smoothing(self) -> float:
-        """How many cases of the training shares are added to a node's own. A weight of 2 is two cases; where all weights are below 1, as
-        those that come to 1 together, the greatest is a case."""
-        return SMOOTHING * min(1.0, float(self.rows.weights.max()))
+from frugal.models.threads import threads
 
 
 @learner
@@ -114,17 +64,6 @@ class GreedyLearner(Learner):
             impurity(self.impurity, len(self.classes_), alpha, self.power, self.terms)
         return grid
 
-    def _prepare(self, X: Any, y: Any, sample_weight: Any) -> Prepared:
-        check_parameters(self)
-        table, classes = self._read(X, y)
-        weights = read_weights(sample_weight, len(classes))
-        schema, costs = self._priced(table.schema)
-        rows = Rows(table.codes, classes, weights, len(self.classes_))
-        if not weights.all():  # a row of weight 0 is a row that is not there
-            kept = weights > 0
-            rows = Rows(table.codes[kept], classes[kept], weights[kept], len(self.classes_))
-        return Prepared(rows, schema, costs, seed_of(self.random_state))
-
     def _growers(self, prepared: Prepared, rows: Rows, alphas: Sequence[float], bootstrap: bool) -> list[Grower]:
         """One for each alpha, all on the same bins."""
         jobs = threads(self.n_jobs)
@@ -156,16 +95,6 @@ class GreedyLearner(Learner):
         found = acquire_classes(ensemble, rows.codes, n_jobs=self.n_jobs)
         wrong = float(np.average(found.labels != rows.classes, weights=rows.weights))
         return wrong, float(np.average(found.cost, weights=rows.weights))
-
-    def _finish(self, ensemble: Ensemble, rows: Rows, metrics: dict[str, float], **honest: Any) -> None:
-        """Set what a fit leaves behind; `honest` is what makes told probabilities come true."""
-        parameters = {name: _plain(value) for name, value in self.get_params().items() if name not in ("costs", "categorical", "n_jobs")}
-        known = {name: value for name, value in metrics.items() if np.isfinite(value)}
-        self.ensemble_ = ensemble.with_settings(
-            learner=self.name, parameters=parameters, metrics={"held_out": known} if known else {}, **honest
-        )
-        walked = acquire_classes(self.ensemble_, rows.codes, to_leaves=True, n_jobs=self.n_jobs)
-        self.expected_cost_ = float(np.average(walked.cost, weights=rows.weights))
 
 
 @learner
@@ -215,25 +144,3 @@ class GreedyTreeClassifier(GreedyLearner):
             ensemble = self._ensemble(Flat.of([grower.tree(0)]), prepared, "counts")
             found.append(points.states(points.Judged(ensemble, rows.some(judged), np.ones((len(judged), 1))), prepared.seed, self.n_jobs))
         return {"calibration": fit(States.joined(found), rows.count).as_dict()} if found else {}
-
-
-def seed_of(random_state: Any) -> int:
-    """A seed from what scikit-learn calls a random state: None, a number, a RandomState or a Generator."""
-    if random_state is None:
-        return int(np.random.SeedSequence().generate_state(1)[0])
-    if isinstance(random_state, np.random.RandomState):
-        return int(random_state.randint(2**31))
-    if isinstance(random_state, np.random.Generator):
-        return int(random_state.integers(2**31))
-    if isinstance(random_state, bool) or not isinstance(random_state, (int, np.integer)) or random_state < 0:
-        raise ValueError(f"random_state is {random_state!r}: expected None, a whole number of at least 0, a RandomState or a Generator")
-    return int(random_state)
-
-
-def _plain(value: Any) -> Any:
-    """A parameter as JSON can hold it."""
-    if isinstance(value, np.generic):
-        return value.item()
-    if isinstance(value, (list, tuple, np.ndarray)):
-        return [_plain(item) for item in value]
-    return value if value is None or isinstance(value, (str, int, float, bool)) else repr(value)

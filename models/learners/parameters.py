@@ -54,6 +54,18 @@ class Number:
 
 
 @dataclass(frozen=True)
+class NumberOr:
+    """A number, or a word that stands for how to find it."""
+
+    number: Number
+    word: str
+
+    def wrong(self, value: Any) -> str | None:
+        expected = self.number.wrong(value)
+        return None if expected is None or value == self.word else f"{expected}, or {self.word!r}"
+
+
+@dataclass(frozen=True)
 class Whole:
     """A whole number from `low` to `high`; `most` is a limit on the wire only, where others share the machine."""
 
@@ -112,7 +124,7 @@ class Aside:
         return None
 
 
-Kind = Choice | Flag | Number | Whole | Grid | Terms | Columns | Aside
+Kind = Choice | Flag | Number | NumberOr | Whole | Grid | Terms | Columns | Aside
 
 
 @dataclass(frozen=True)

@@ -5,21 +5,20 @@ is to be measured on rows that grew no tree, as operating points are, belongs he
 """
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from frugal.models.acquire import acquire_classes, in_threads
+from frugal.models.acquire import acquire_classes
 from frugal.models.calibrate import SUREST, States
 from frugal.models.costs import MILLION
 from frugal.models.decide import UNLIMITED
 from frugal.models.ensemble import Ensemble
 from frugal.models.kernels.serving import judging
 from frugal.models.kernels.serving.walking import AT_LEAVES
-
-if TYPE_CHECKING:
-    from frugal.models.learners.greedy import Rows
+from frugal.models.learners.prepared import Rows
+from frugal.models.threads import in_threads
 
 ENOUGH = 10_000  # rows: two numbers are fitted
 FEW = 2_000  # rows below which every fifth is held out in turn
@@ -32,7 +31,7 @@ class Judged(NamedTuple):
     """Rows, and trees of which each row is told by those only that it did not grow."""
 
     ensemble: Ensemble
-    rows: "Rows"
+    rows: Rows
     apart: NDArray[np.float64]  # rows x trees: 1 where the tree has not seen the row
 
 

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, Validatio
 
 from frugal.models.learners import LEARNERS
 from frugal.models.learners.estimator import Learner
-from frugal.models.learners.parameters import Aside, Choice, Columns, Flag, Grid, Kind, Number, Terms, Whole, parameters_of
+from frugal.models.learners.parameters import Aside, Choice, Columns, Flag, Grid, Kind, Number, NumberOr, Terms, Whole, parameters_of
 from frugal.models.naming import meant
 from frugal.service.errors import InvalidRequest
 
@@ -59,6 +59,11 @@ def _annotation(kind: Kind) -> Any:
             return Annotated[float, Field(gt=low, lt=high)]
         case Number(low, high):
             return Annotated[float, Field(ge=low, le=None if high == float("inf") else high)]
+        case NumberOr(number, word):
+            return Annotated[
+                Annotated[_annotation(number), Tag("<number>")] | Annotated[Literal[word], Tag("<word>")],
+                Discriminator(lambda given: "<word>" if isinstance(given, str) else "<number>"),
+            ]
         case Whole():
             limits = [limit for limit in (kind.high, kind.most) if limit is not None]
             return Annotated[int, Field(ge=kind.low, le=min(limits, default=None))]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from frugal.models import BudgetForestClassifier, GreedyTreeClassifier, acquire, decide, dump, load, stand
 from frugal.models.calibrate import FLATTEST, Calibration, States, calibration_error, fit
 from frugal.models.learners import points
-from frugal.models.learners.greedy import Rows
+from frugal.models.learners.prepared import Rows
 
 CASES = 20_000
 compiled = pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="minutes without compiled kernels")

@@ -160,6 +160,7 @@ class Engine:
     least_score: float = 0.0
     can_pay: object = lambda name, row: True
     pay: object = lambda name, rows: None
+    rethink: bool = False  # what a question asks for may have become cheaper while a node waited
     step: float = 2.0**-20
     asked: list = field(default_factory=list)
 
@@ -181,6 +182,8 @@ class Engine:
     def _grow_best_first(self, root):
         waiting, nodes, leaves = [(root, self._best(root))], 1, 1
         while leaves < self.leaves:
+            if self.rethink:
+                waiting = [(node, self._best(node)) for node, _ in waiting]
             ready = [(node, best) for node, best in waiting if best]
             if not ready:
                 break

@@ -2,6 +2,7 @@
 
     CONSTANT   its price, whatever else is bought
     PATH       its price given what the path to the node has bought, and what was bought before the tree began
+    MODEL      its price given what all trees so far have bought, times the number of cases: who asks first pays for all
     CASES      the sum over the node's cases of what each would really pay, given what that case owns: for sums of scores, where money is
                subtracted. A question marks its cases' features paid at once, so that below it they are free.
 
@@ -19,7 +20,7 @@ from frugal.models.kernels.marks import NONE
 from frugal.models.kernels.pricing import Basket, Prices, buy, marginal
 
 MILLION = 1e6  # prices are in millionths
-CONSTANT, PATH, CASES = range(3)
+CONSTANT, PATH, MODEL, CASES = range(4)
 NOTHING, IN_GROUP, WHOLE = range(3)  # what a case owes for a feature
 
 
@@ -28,7 +29,8 @@ class Context(NamedTuple):
 
     kind: int
     prices: Prices
-    basket: Basket  # PATH: what was bought before the tree began
+    basket: Basket  # PATH: what was bought before the tree began; MODEL: what was bought so far, changed while the tree grows
+    cases: float  # MODEL: how many a price is paid for
     owes: NDArray[np.uint8]  # CASES: features x rows, NOTHING where the value is missing; changed while the tree grows
     purse: NDArray[np.int64]  # what each case may still spend, in millionths; changed too; empty: no limit
 
@@ -52,8 +54,9 @@ def set_fees(rule, context, node, i, basket, dues, fees):
     floor = 0.0
     if rule.price == DIVIDE or rule.price == SQUARE:
         floor = prices.floor if prices.floor > 0.0 else MILLION
+    times = context.cases if context.kind == MODEL else 1.0
     for f in range(len(fees)):
-        fees[f] = max(float(marginal(prices, basket, f)), floor) / MILLION
+        fees[f] = times * max(float(marginal(prices, basket, f)), floor) / MILLION
 
 
 @inlined
@@ -80,22 +83,36 @@ def owed(context, f, row):
 
 @inlined
 def pay(context, f, at, begin, end, dues):
-    """Let cases buy a feature, and with it enter its group; `dues` are those of the node that they are in, and stay true.
-
-    Who owes nothing has it, or cannot get it because it is missing: that opens no group.
-    """
+    """Let cases buy a feature; `dues` are those of the node that they are in, and stay true."""
     group = context.prices.group[f]
     for k in range(begin, end):
         row = np.uint32(at.rows[k])
         due = context.owes[f, row]
         if due == NOTHING:
             continue
-        if len(context.purse):
-            context.purse[row] -= owed(context, f, row)
-        context.owes[f, row] = NOTHING
         dues[f, due - 1] -= at.weights[k]
         for other in range(len(context.prices.group) if group >= 0 else 0):
-            if context.prices.group[other] == group and context.owes[other, row] == WHOLE:
-                context.owes[other, row] = IN_GROUP
+            if other != f and context.prices.group[other] == group and context.owes[other, row] == WHOLE:
                 dues[other, 1] -= at.weights[k]
                 dues[other, 0] += at.weights[k]
+        pay_for(context, f, row)
+
+
+@inlined
+def pay_for(context, f, row):
+    """Let a case buy a feature, and with it enter its group; False where it cannot pay.
+
+    Who owes nothing has it, or cannot get it because it is missing: that opens no group.
+    """
+    if context.owes[f, row] == NOTHING:
+        return True
+    if not can_pay(context, f, row):
+        return False
+    if len(context.purse):
+        context.purse[row] -= owed(context, f, row)
+    context.owes[f, row] = NOTHING
+    group = context.prices.group[f]
+    for other in range(len(context.prices.group) if group >= 0 else 0):
+        if context.prices.group[other] == group and context.owes[other, row] == WHOLE:
+            context.owes[other, row] = IN_GROUP
+    return True

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from frugal.models.kernels.compiling import called, inlined, kernel
-from frugal.models.kernels.growth.context import CASES, pay
+from frugal.models.kernels.growth.context import CASES, MODEL, pay
 from frugal.models.kernels.growth.histograms import hand_down
 from frugal.models.kernels.growth.nodes import bury, new_node, pop, push, recall
 from frugal.models.kernels.growth.questions import outcomes_at_most, part, part_in_two
@@ -23,6 +23,7 @@ from frugal.models.kernels.growth.searching import is_done, search, whole_of
 from frugal.models.kernels.growth.slots import give, give_all
 from frugal.models.kernels.growth.targets import GRADIENTS, add_up
 from frugal.models.kernels.marks import EVERY_CATEGORY, LEAF, NONE
+from frugal.models.kernels.pricing import buy
 
 NO_ROOM = -1
 
@@ -84,6 +85,11 @@ def grow(bins, target, rows, weights, rule, context, limits, space, seed):
                 node.feature[i] = LEAF
                 give(space.histograms.slots, node.slot[i])
                 continue
+        if context.kind == MODEL and not context.basket.bought[node.feature[i]]:
+            buy(context.prices, context.basket, node.feature[i])
+            for k in range(waiting):  # what they were searched with is dearer than it is now
+                space.todo[todo + k] = space.heap[k]
+            todo, waiting = todo + waiting, 0
         outcomes = ask(bins, rule, context, node, space.histograms, space.dues, space.counts, at, i, nodes)
         if outcomes == NO_ROOM:
             return NO_ROOM, values

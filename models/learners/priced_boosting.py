@@ -1,0 +1,112 @@
+"""Boosting that subtracts from a question's worth what its cases would really pay for it; along a path, money counts for less and less."""
+
+from collections.abc import Iterator
+from typing import Any, Literal, Self
+
+import numpy as np
+
+from frugal.models.ensemble import Ensemble
+from frugal.models.flat import Flat
+from frugal.models.growing.binning import MOST_BINS, Binning
+from frugal.models.growing.boosting import LOSSES, Booster
+from frugal.models.growing.grower import limits
+from frugal.models.growing.targets import of_cases, of_model, on_grid, owing
+from frugal.models.kernels.marks import CUT, ONE_CATEGORY
+from frugal.models.learners.estimator import Learner
+from frugal.models.learners.parameters import Choice, Number, NumberOr, Whole, learned, learner, parameter
+from frugal.models.learners.prepared import Prepared, Rows
+from frugal.models.learners.progress import Progress, Tell, silent
+from frugal.models.threads import threads
+from frugal.models.tree import Tree
+
+DEAREST, CHEAPEST = 8.0, 0.0005  # what the price of everything is worth at the first level of a path, and at the last
+
+
+@learner
+class PricedBoostingClassifier(Learner):
+    """Gradient boosting in which a question is worth what it takes off the loss, less the money that its cases would pay.
+
+    Money counts for much at first and for less from level to level: early trees use the little that is worth most for its price, later
+    ones buy more. Asked in this order and stopped early, one ensemble serves every budget.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.array([[0, 0], [0, 1], [1, 0], [1, 1]] * 50)
+    >>> y = X[:, 0] | X[:, 1]
+    >>> boosted = PricedBoostingClassifier(costs=[1, 10], random_state=0).fit(X, y)
+    >>> boosted.acquire([[1, 0], [0, 1]]).labels.tolist()
+    [1, 1]
+    """
+
+    name = "priced-boosting"
+    summary = "boosted trees that subtract the price each case would pay: one model for every budget"
+    paper = "Peter, Diego, Hamprecht, Nadler: Cost efficient gradient boosting, NIPS 2017; the path is ours"
+    lam: float | Literal["path"] = parameter(
+        NumberOr(Number(0), "path"),
+        "what the price of everything is worth, in units of loss per case; or a path from 8 to .0005",
+        default="path",
+    )
+    price: Literal["case", "model"] = parameter(
+        Choice(("case", "model")), "each case pays for what it is asked first, or the model once for what it uses", default="case"
+    )
+    loss: Literal["log", "squared"] = parameter(Choice(tuple(LOSSES)), "what trees lower", default="log")
+    n_levels: int = parameter(Whole(1, most=1000), "worths of money along the path", default=25)
+    trees_per_level: int = parameter(Whole(1, most=1000), "trees at most for each of them", default=8)
+    max_leaves: int = parameter(Whole(2, most=10_000), "leaves of a tree at most", default=8)
+    l2: float = parameter(Number(0), "added to the second derivatives: large values make leaves cautious", default=5.0)
+    min_rows: int = parameter(Whole(1), "cases on each side of a question at least", default=20)
+    learning_rate: float = parameter(Number(0, 1), "the share of each tree's scores that is used", default=0.1)
+    subsample: float = parameter(Number(0, 1), "the share of the rows that each tree is grown on", default=0.7)
+    max_bins: int = parameter(Whole(2, MOST_BINS), "distinct values of a number that growing tells apart", default=255)
+    n_trees_: int = learned()
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, progress: Tell = silent) -> Self:
+        """Grow the path; `progress` is told after each tree."""
+        prepared = self._prepare(X, y, sample_weight)
+        ensemble = self._boosted(prepared, prepared.rows, progress)
+        self.n_trees_ = len(ensemble)
+        self._finish(ensemble, prepared.rows, {})
+        return self
+
+    def _boosted(self, prepared: Prepared, rows: Rows, progress: Tell) -> Ensemble:
+        jobs = threads(self.n_jobs)
+        binning = Binning.of(rows.codes, prepared.schema, self.max_bins, jobs, prepared.seed)
+        bins = binning.apply(rows.codes, prepared.schema, jobs, CUT, ONE_CATEGORY)
+        weights = on_grid(rows.weights / rows.weights.mean())
+        if self.price == "case":
+            context = of_cases(prepared.costs, owing(bins.codes, bins.sizes))
+        else:
+            context = of_model(prepared.costs, self.subsample * weights.sum())
+        booster = Booster.of(
+            bins,
+            binning,
+            context,
+            rows.classes,
+            rows.count,
+            weights,
+            loss=self.loss,
+            l2=float(self.l2),
+            learning_rate=float(self.learning_rate),
+            subsample=float(self.subsample),
+            limits=limits(leaves=int(self.max_leaves), rows=int(self.min_rows)),
+            seed=prepared.seed,
+            threads=jobs,
+        )
+        lams, each = self._levels(prepared)
+        trees = Flat.of(_told(booster.trees(lams, each), len(lams) * each, progress))
+        settings: dict[str, Any] = {"vote": "additive", "order": "sequential", "stop": "leaf"}
+        return Ensemble(trees, prepared.schema, prepared.costs, classes=self.classes_.tolist(), **settings)
+
+    def _levels(self, prepared: Prepared) -> tuple[list[float], int]:
+        """The worth of a unit of money at each level, and how many trees each has."""
+        everything = prepared.costs.total(prepared.schema.names) or 1.0
+        first, last = (DEAREST, CHEAPEST) if self.lam == "path" else (self.lam, self.lam)
+        lams = np.geomspace(first, last, int(self.n_levels)) if last else np.zeros(int(self.n_levels))
+        return (lams / everything).tolist(), int(self.trees_per_level)
+
+
+def _told(trees: Iterator[Tree], most: int, progress: Tell) -> Iterator[Tree]:
+    for i, tree in enumerate(trees):
+        progress(Progress("growing", i / most, i + 1))
+        yield tree
