@@ -21,17 +21,23 @@ from frugal.models.kernels.serving.walking import ADDITIVE, ENDED, GREATEST, LEA
 def tally(forest, weights, position, totals):
     """Sum what every tree gives each class at the node it stands on, by its weight, in the order of the trees."""
     totals[:] = 0.0
+    if labels_vote(forest):
+        for t in range(len(position)):
+            only = only_class(forest, position[t])
+            totals[only if only >= 0 else label_at(forest, position[t])] += weights[t]
+    else:
+        sum_values(forest, weights, position, totals)
+
+
+@inlined
+def sum_values(forest, weights, position, totals):
+    """Where the values of the next tree are is looked up before those of this one are summed: both wait for memory at once."""
+    begin, end = stretch(forest, position[0])
     for t in range(len(position)):
-        i = position[t]
-        only = only_class(forest, i)
-        if labels_vote(forest):
-            totals[only if only >= 0 else label_at(forest, i)] += weights[t]
-        elif only >= 0:
-            totals[only] += weights[t] * forest.nodes[i]["low"]
-        else:
-            begin, end = stretch(forest, i)
-            for k in range(begin, end):
-                totals[class_at(forest, k)] += weights[t] * value_at(forest, k)
+        following = stretch(forest, position[min(t + 1, len(position) - 1)])
+        for k in range(begin, end):
+            totals[class_at(forest, k)] += weights[t] * value_at(forest, k)
+        begin, end = following
 
 
 @inlined
