@@ -88,7 +88,7 @@ def decide(
     seed : for votes that draw trees at random; the four here draw none
     bought : the features whose purchase set the prices; by default every answer that is not None
     pending : features that are ordered but not yet in
-    confidence : stop once the label's told probability reaches this
+    confidence : stop once the label's told probability reaches this; 1 never stops on it
 
     Examples
     --------
@@ -169,7 +169,7 @@ def _confidence(confidence: float | None) -> float:
         return deciding.NEVER
     if isinstance(confidence, bool) or not isinstance(confidence, numbers.Real) or not 0 < confidence <= 1:
         raise ValueError(f"the confidence is {confidence!r}: expected a number above 0 and at most 1")
-    return float(confidence)
+    return deciding.NEVER if confidence == 1 else float(confidence)
 
 
 def _awaited(ensemble: Ensemble, state: Any, wanted: Any) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from frugal.models.growing import rules
 from frugal.models.growing.binning import Binning
 from frugal.models.growing.grower import Grower
+from frugal.models.growing.targets import FREELY
 from frugal.models.kernels.growth import boosting
 from frugal.models.kernels.growth.context import Context
 from frugal.models.kernels.growth.growing import Limits
@@ -53,13 +54,14 @@ class Booster:
         learning_rate: float,
         subsample: float,
         limits: Limits,
+        trend: NDArray[np.int8] = FREELY,
         seed: int,
         threads: int,
     ) -> "Booster":
         start = _first_scores(classes, many, weights, loss)
         scores = np.tile(start, (len(classes), 1))
         sums = 2 * len(start)
-        target = Target(GRADIENTS, np.empty(0, np.int32), sums, sums + 1, sums, np.empty((len(classes), sums)), 0.0, False, 1.0)
+        target = Target(GRADIENTS, np.empty(0, np.int32), sums, sums + 1, sums, np.empty((len(classes), sums)), 0.0, False, 1.0, trend)
         grower = Grower(bins, binning, target, rules.loss(l2), context, weights, seed, limits, bootstrap=False, threads=threads)
         return cls(grower, classes, many, loss, l2, learning_rate, subsample, scores)
 
@@ -84,7 +86,10 @@ class Booster:
         if tree.feature[0] < 0:
             return None
         sums = tree.values.reshape(-1, 2, scores.shape[1])
-        values = -self.learning_rate * sums[:, 0] / (sums[:, 1] + self.l2)
+        values = -sums[:, 0] / (sums[:, 1] + self.l2)
+        if len(grower.target.trend):
+            values = np.clip(values, node.low[: len(values), None], node.high[: len(values), None])
+        values *= self.learning_rate
 
         def work(part: slice) -> None:
             boosting.settle(node, grower.bins, grower.context, part.start, part.stop, values, scores)

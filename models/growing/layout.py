@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from frugal.models.growing.binning import Binning
 from frugal.models.kernels.growth.nodes import Nodes
 from frugal.models.kernels.growth.questions import MISSING, Bins
-from frugal.models.kernels.marks import BIN, CUT, ENDS, EVERY_CATEGORY, NEVER_SEEN, ONE_CATEGORY
+from frugal.models.kernels.marks import BIN, CUT, ENDS, EVERY_CATEGORY, NEVER_SEEN, ONE_CATEGORY, SOME_CATEGORIES
 from frugal.models.tree import Tree, class_type, compact
 
 GREATEST = np.finfo(np.float64).max  # no number is above: the last bin has no edge
@@ -62,6 +62,7 @@ class Layout:
         here, bin_ = asks[one], self.bin_start[f[one]] + cut[one]
         threshold[here] = self.category[bin_]
         kind[here[self.sharing[bin_] > 1]] = EVERY_CATEGORY  # rare categories that share a bin
+        kind[form == SOME_CATEGORIES] = EVERY_CATEGORY
         kind[(kind == BIN) & (low == -np.inf)] = CUT
         threshold[kind == EVERY_CATEGORY] = 0.0
         return Tree(
@@ -83,16 +84,20 @@ class Layout:
         sizes, categories = self.bins.sizes[f], self.categories[f]
         by_bin = np.full(sizes.sum(), NEVER_SEEN, np.int16)  # of each node, bin by bin
         start = _starts(sizes)
-        one = form[every] == ONE_CATEGORY
+        one, some = form[every] == ONE_CATEGORY, form[every] == SOME_CATEGORIES
         if one.any():
             by_bin[_within(start[one], sizes[one])] = 1
             by_bin[start[one] + node.cut[every[one]]] = 0
-        parents, many = every[~one], node.many[every[~one]]
+        for i in np.flatnonzero(some):
+            chosen = np.unpackbits(node.chosen[every[i]].view(np.uint8), bitorder="little")[: sizes[i]]
+            by_bin[start[i] : start[i] + sizes[i]] = 1 - chosen
+        table = ~(one | some)
+        parents, many = every[table], node.many[every[table]]
         child = _within(node.first[parents], many)
         outcome = np.arange(len(child)) - np.repeat(_starts(many), many)
         bin_ = node.stands[child]
-        seen = bin_ < np.repeat(sizes[~one], many)  # missing stands behind the last bin
-        by_bin[(np.repeat(start[~one], many) + bin_)[seen]] = outcome[seen]
+        seen = bin_ < np.repeat(sizes[table], many)  # missing stands behind the last bin
+        by_bin[(np.repeat(start[table], many) + bin_)[seen]] = outcome[seen]
         return np.asarray(by_bin[np.repeat(start, categories) + self.bin_of[_within(self.category_start[f], categories)]])
 
 

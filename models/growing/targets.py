@@ -15,24 +15,25 @@ from frugal.models.kernels.pricing import buy, new_basket
 GRID = 2**20  # weights are rounded to multiples of a power of two this far below the greatest, so that sums and differences are exact
 EXACT = 2**53  # whole numbers up to this are exact
 NOBODY = np.empty(0, np.int64)
+FREELY = np.empty(0, np.int8)  # scores may move with every feature as they like
 
 
 def counts(classes: NDArray[np.int32], many: int, *, rows_counted: bool = False, step: float = 1.0) -> Target:
     """Cases of each class; rows are counted too where a limit is on them. `step` is that of the weights' grid, for rows shared out."""
-    return Target(COUNTS, classes, many, many + rows_counted, many if rows_counted else NONE, np.empty((0, 0)), 0.0, False, step)
+    return Target(COUNTS, classes, many, many + rows_counted, many if rows_counted else NONE, np.empty((0, 0)), 0.0, False, step, FREELY)
 
 
 def objects(classes: NDArray[np.int32], many: int, probabilities: NDArray[np.float64], theta: float) -> Target:
     """Objects of each class, with their probability and their number. Any unit will do for probabilities, if theta has the same."""
     heavy = bool((probabilities > theta).any())
-    return Target(OBJECTS, classes, many, 2 * many + 3, NONE, np.empty((0, 0)), float(theta), heavy, 1.0)
+    return Target(OBJECTS, classes, many, 2 * many + 3, NONE, np.empty((0, 0)), float(theta), heavy, 1.0, FREELY)
 
 
 def gradients(first: NDArray[np.float64], second: NDArray[np.float64]) -> Target:
     """Derivatives of the loss by each score, rows x scores, on grids of their own."""
     derivatives = np.concatenate([exactly(first), exactly(second)], axis=1)
     many = derivatives.shape[1]
-    return Target(GRADIENTS, np.empty(0, np.int32), many, many + 1, many, np.ascontiguousarray(derivatives), 0.0, False, 1.0)
+    return Target(GRADIENTS, np.empty(0, np.int32), many, many + 1, many, np.ascontiguousarray(derivatives), 0.0, False, 1.0, FREELY)
 
 
 def constant(costs: CostModel) -> Context:

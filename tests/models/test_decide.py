@@ -301,6 +301,17 @@ def test_two_scores_with_the_first_zero_are_a_sigmoid():
     assert decide(ensemble, {}).probabilities[1] == pytest.approx(1 / (1 + 2.718281828459045), rel=1e-12)
 
 
+def test_a_probability_that_is_certain_is_1_and_confidence_1_never_stops():
+    """Three trees of one class: (3 + .5) / 3.5 summed three times and divided by 3 came to just below 1, or above."""
+    asks = Split("f", [3], threshold=0.5, children=[Leaf([0]), Leaf([0])])
+    for trees in ([asks], [Leaf([2]), asks], [Leaf([3]), Leaf([3]), asks], [Leaf([n]) for n in range(1, 9)] + [asks]):
+        for smoothing in (0.5, 0.1, 1 / 3):
+            ensemble = Ensemble.of(trees, Schema([Feature("f")]), classes=["c"], vote="majority", stop="leaf", smoothing=smoothing)
+            standing = stand(ensemble, {}, confidence=1)
+            assert standing.probabilities == {"c": 1.0}
+            assert standing.decision.feature == "f"
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -5,7 +5,7 @@ import math
 from tests.naive import growing
 
 
-def path(rows, features, costs, classes, *, lams, each, l2, rate, leaves, least_rows, price="case", purse=math.inf, loss="log"):
+def path(rows, features, costs, classes, *, lams, each, l2, rate, leaves, least_rows, price="case", purse=math.inf, loss="log", trend=None):
     """Trees, each (what it asks and the scores of its nodes, nested), and what the rows' scores are then.
 
     Rows are dicts with a class, a weight and values; of two classes there is one score. `price` "model": who asks first pays for all.
@@ -20,7 +20,7 @@ def path(rows, features, costs, classes, *, lams, each, l2, rate, leaves, least_
         for _ in range(each):
             for row in rows:
                 row["first"], row["second"] = derivatives(row, scores, loss)
-            tree = engine(rows, features, costs, used, scores, lam, l2, leaves, least_rows, price).grow(rows)
+            tree = engine(rows, features, costs, used, scores, lam, l2, leaves, least_rows, price, trend or {}).grow(rows)
             if not isinstance(tree, tuple):
                 break
             tree = with_scores(tree, scores, l2, rate)
@@ -60,7 +60,7 @@ def pay(costs, name, row):
         row["owned"].add(name)
 
 
-def engine(rows, features, costs, used, scores, lam, l2, leaves, least_rows, price):
+def engine(rows, features, costs, used, scores, lam, l2, leaves, least_rows, price, trend):
     """The engine of one tree. Per case, who cannot pay stays behind."""
     cases = sum(row["weight"] for row in rows)
 
@@ -79,24 +79,34 @@ def engine(rows, features, costs, used, scores, lam, l2, leaves, least_rows, pri
         growing.loss(l2),
         growing.subtracted(lam),
         fee,
-        lambda here: [sum(row[kind][c] for row in here) for kind in ("first", "second") for c in range(scores)],
+        lambda here, bounds=growing.ANY: [*sums_of(here, scores), bounds],
         missing="side",
         leaves=leaves,
         least_rows=least_rows,
         can_pay=lambda name, row: price == "model" or owed(costs, name, row) <= row["purse"],
         pay=buy,
         rethink=price == "model",
+        trend=trend,
+        l2=l2,
     )
+
+
+def sums_of(rows, scores):
+    return [sum(row[kind][c] for row in rows) for kind in ("first", "second") for c in range(scores)]
 
 
 def with_scores(tree, scores, l2, rate):
     """The same with what each node says instead of its sums."""
     sums = tree[2] if isinstance(tree, tuple) else tree
-    said = [-rate * sums[c] / (sums[scores + c] + l2) for c in range(scores)]
+    said = [rate * growing.held(-sums[c] / (sums[scores + c] + l2), sums[-1]) for c in range(scores)]
     if not isinstance(tree, tuple):
         return said
     name, asks, _, way, children = tree
     return name, asks, said, way, [with_scores(child, scores, l2, rate) for child in children]
+
+
+def outcome_of(form, value, asks):
+    return int(value > asks if form == "cut" else value not in asks if form == "some" else value != asks)
 
 
 def walk(tree, row, features, costs, price):
@@ -106,7 +116,7 @@ def walk(tree, row, features, costs, price):
             return said
         if price == "case":
             pay(costs, name, row)
-        outcome = way if row[name] is None else int(row[name] > asks) if features[name][0] == "cut" else int(row[name] != asks)
+        outcome = way if row[name] is None else outcome_of(features[name][0], row[name], asks)
         if outcome is None:
             return said
         tree = children[outcome]

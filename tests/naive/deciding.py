@@ -213,7 +213,7 @@ def decide(model, answers, budget=None, spent=0, bought=None, pending=(), confid
         return ["stop", "exhausted" if any(ended for _, _, ended in places) else "leaf", *result]
     if model.stop == "decided" and is_decided(model, nodes, [feature is None for feature in waits], label):
         return ["stop", "decided", *result]
-    if confidence is not None and chances[label] >= confidence:
+    if confidence is not None and chances[label] >= confidence and confidence < 1:
         return ["stop", "confident", *result]
     offers = [offered(model, node, feature, answers, pending) for node, feature in zip(nodes, waits, strict=True)]
     price = {name: Fraction(model.costs.marginal(name, bought)).limit_denominator(10**6) for name in model.schema.names}

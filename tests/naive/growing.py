@@ -79,13 +79,25 @@ def penalties(matrix):
     return lambda rows, outcomes: (cost(all_of(outcomes)), sum(map(cost, outcomes)))
 
 
-def loss(l2):
-    def left(rows):
-        scores = range(len(rows[0]["first"]))
-        sums = [(sum(row["first"][k] for row in rows), sum(row["second"][k] for row in rows)) for k in scores]
-        return -0.5 * sum(g * g / (h + l2) for g, h in sums)
+def derivatives_of(rows):
+    """(G, H) of each score."""
+    scores = range(len(rows[0]["first"]))
+    return [(sum(row["first"][k] for row in rows), sum(row["second"][k] for row in rows)) for k in scores]
 
-    return lambda rows, outcomes: (left(all_of(outcomes)), sum(map(left, outcomes)))
+
+ANY = (-math.inf, math.inf)
+
+
+def held(score, bounds):
+    return min(max(score, bounds[0]), bounds[1])
+
+
+def loss(l2):
+    def left(rows, bounds):
+        scores = [(g, h, held(-g / (h + l2), bounds)) for g, h in derivatives_of(rows)]
+        return sum(g * s + (h + l2) * s * s / 2 for g, h, s in scores)
+
+    return lambda rows, outcomes, bounds=ANY: (left(all_of(outcomes), bounds), sum(left(outcome, bounds) for outcome in outcomes))
 
 
 def disjunction(impurity, classes, lam, theta, everybody):
@@ -158,6 +170,8 @@ class Engine:
     least_rows: int = 1
     least_gain: float = 0.0
     least_score: float = 0.0
+    trend: dict = field(default_factory=dict)  # name -> 1 where the score may only rise with it, -1 fall
+    l2: float = 0.0  # what scores are held by, with a trend
     can_pay: object = lambda name, row: True
     pay: object = lambda name, rows: None
     rethink: bool = False  # what a question asks for may have become cheaper while a node waited
@@ -165,7 +179,7 @@ class Engine:
     asked: list = field(default_factory=list)
 
     def grow(self, rows):
-        root = {"rows": rows, "bought": (), "depth": 0, "number": 0, "children": None}
+        root = {"rows": rows, "bought": (), "depth": 0, "number": 0, "children": None, "bounds": ANY}
         if self.leaves == 0:
             self._grow_below(root)
         else:
@@ -207,7 +221,9 @@ class Engine:
                 small = [len(outcome) < self.least_rows for outcome in question["outcomes"]]
                 if sum(not few for few in small) < 2 if form == "every" else any(small[:2]):
                     continue
-                whole, remains = self.judge(kept, question["outcomes"])
+                if self._against(name, question, node["bounds"]):
+                    continue
+                whole, remains = self.judge(kept, question["outcomes"], *([node["bounds"]] if self.trend else []))
                 lowest = whole - self.least_gain if least is None else least["remains"]
                 if remains < lowest - self.tie * abs(lowest):
                     least = question | {"remains": remains, "gain": whole - remains}
@@ -224,6 +240,25 @@ class Engine:
                 best = each
         return best
 
+    def _scores(self, outcomes, bounds):
+        return [held(-g / (h + self.l2), bounds) for outcome in outcomes for g, h in derivatives_of(outcome)[:1]]
+
+    def _against(self, name, question, bounds):
+        """Whether a question would move the score the wrong way."""
+        if not self.trend.get(name):
+            return False
+        low, high = self._scores(question["outcomes"], bounds)
+        return self.trend[name] * (high - low) < 0
+
+    def _bounds(self, node, best):
+        """Those of each child."""
+        low, high = node["bounds"]
+        if not self.trend.get(best["name"]):
+            return [(low, high)] * len(best["outcomes"])
+        middle = sum(self._scores(best["outcomes"], node["bounds"])) / 2
+        below, above = (low, middle), (middle, high)
+        return [below, above] if self.trend[best["name"]] > 0 else [above, below]
+
     def _split(self, node, best, number):
         self.pay(best["name"], [row for outcome in best["outcomes"] for row in outcome])
         outcomes = [list(outcome) for outcome in best["outcomes"]]
@@ -235,13 +270,14 @@ class Engine:
                     share = round(row["weight"] * weight / known / self.step) * self.step
                     outcome.append(row | {"weight": max(share, self.step)})
         node["best"] = best
+        bought, depth = (*node["bought"], best["name"]), node["depth"] + 1
         node["children"] = [
-            {"rows": rows, "bought": (*node["bought"], best["name"]), "depth": node["depth"] + 1, "number": number + k, "children": None}
-            for k, rows in enumerate(outcomes)
+            {"rows": rows, "bought": bought, "depth": depth, "number": number + k, "children": None, "bounds": bounds}
+            for k, (rows, bounds) in enumerate(zip(outcomes, self._bounds(node, best), strict=True))
         ]
 
     def _shown(self, node):
-        sums = self.sums(node["rows"])
+        sums = self.sums(node["rows"], *([node["bounds"]] if self.trend else []))
         if not node["children"]:
             return sums
         best = node["best"]
@@ -261,12 +297,15 @@ def questions(form, rows, name, bins, missing):
             behind = [] if own else absent
             yield {"outcomes": outcomes, "behind": behind, "asks": tuple(present), "way": len(present) if own else None}
         return
-    if form == "cut":
+    if form == "some":
+        sides = [(kept, kept, [row for row in rows if row[name] in kept]) for kept in sets_of(rows, name, present)]
+    elif form == "cut":
         sides = [(low, high, [row for row in rows if row[name] is not None and row[name] <= low]) for low, high in pairwise(present)]
     else:
         sides = [(b, b, [row for row in rows if row[name] == b]) for b in present] if len(present) > 1 else []
     for low, high, left in sides:
-        right = [row for row in rows if row[name] is not None and (row[name] > low if form == "cut" else row[name] != low)]
+        inside = {row[name] for row in left}
+        right = [row for row in rows if row[name] is not None and row[name] not in inside]
         asks = bins[(bins.index(low) + bins.index(high) - 1) // 2] if form == "cut" else low  # halfway on the grid of all bins
         if not absent:
             yield {"outcomes": [left, right], "behind": [], "asks": asks, "way": None}
@@ -277,6 +316,21 @@ def questions(form, rows, name, bins, missing):
             yield {"outcomes": [left, right, absent], "behind": [], "asks": asks, "way": 2}
         else:
             yield {"outcomes": [left, right], "behind": absent, "asks": asks, "way": None}
+
+
+def sets_of(rows, name, present):
+    """Sets of categories to ask for: each alone; and sorted by each score, rare ones cautiously, the first few or the last few."""
+    if len(present) > 1:
+        yield from ((b,) for b in present)
+    for k in range(len(rows[0]["first"]) if len(present) > 3 else 0):
+
+        def score(b, k=k):
+            first, second = derivatives_of([row for row in rows if row[name] == b])[k]
+            return -first / (second + 10)
+
+        ranked = sorted(present, key=lambda b: (score(b), b))
+        for size in range(1, len(ranked)):
+            yield tuple(sorted(ranked[:size] if 2 * size <= len(ranked) else ranked[size:]))
 
 
 def spread(question):

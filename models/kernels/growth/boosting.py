@@ -72,7 +72,7 @@ def settle(node, bins, context, begin, end, values, scores):
         i = np.int64(0)
         while node.feature[i] >= 0:
             f = node.feature[i]
-            outcome = outcome_of(bins.codes[f, row], bins.form[f], bins.sizes[f], node.cut[i], node.way[i])
+            outcome = outcome_of(bins.codes[f, row], bins.form[f], bins.sizes[f], node.cut[i], node.way[i], node.chosen[i])
             if (context.kind == CASES and not pay_for(context, f, row)) or outcome == BEHIND:
                 break
             i = node.first[i] + outcome

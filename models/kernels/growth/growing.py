@@ -16,6 +16,7 @@ import numpy as np
 from frugal.models.kernels.compiling import called, inlined, kernel
 from frugal.models.kernels.growth.context import CASES, MODEL, pay
 from frugal.models.kernels.growth.histograms import hand_down
+from frugal.models.kernels.growth.impurity import held_score
 from frugal.models.kernels.growth.nodes import bury, new_node, pop, push, recall
 from frugal.models.kernels.growth.questions import outcomes_at_most, part, part_in_two
 from frugal.models.kernels.growth.rules import BETTER_SIDE, FRACTIONS
@@ -68,7 +69,7 @@ def grow(bins, target, rows, weights, rule, context, limits, space, seed):
                 values = longer(values, 2 * len(values) + target.sums)
             entries = keep_sums(target, space.sums, node, i, values, entries)
             recall(node, space.places, space.dead, space.dying, space.histograms.slots, i)
-            whole = whole_of(rule, target, space.sums, space.all_names, weight)
+            whole = whole_of(rule, target, space.sums, space.all_names, weight, node.low[i], node.high[i])
             done = is_done(rule, target, limits, space.sums, node, i, weight, whole)
             if done or not search(bins, target, rule, context, limits, space, at, i, weight, whole):
                 give(space.histograms.slots, node.slot[i])
@@ -95,6 +96,8 @@ def grow(bins, target, rows, weights, rule, context, limits, space, seed):
             return NO_ROOM, values
         if rule.missing == FRACTIONS and not share_out(target.step, node, space.todo, space.heap, at, i, outcomes, todo, waiting):
             return NO_ROOM, values
+        if len(target.trend):
+            hold_children(target, rule, node, at, i, space.scratch.left, space.scratch.right)
         nodes += outcomes
         leaves += outcomes - 1
         biggest, smallest = largest_and_least(node, nodes - outcomes, nodes)
@@ -132,9 +135,9 @@ def ask(bins, rule, context, node, histograms, dues, counts, at, i, nodes):
     if nodes + outcomes_at_most(bins.form[f], bins.sizes[f]) > len(node.feature):
         return NO_ROOM
     if bins.form[f] != EVERY_CATEGORY and rule.missing == BETTER_SIDE and len(context.purse) == 0:
-        outcomes = part_in_two(bins, f, node.cut[i], node.way[i], begin, end, at, counts)
+        outcomes = part_in_two(bins, f, node.cut[i], node.way[i], node.chosen[i], begin, end, at, counts)
     else:
-        outcomes = part(bins, context, f, node.cut[i], node.way[i], begin, end, at, counts)
+        outcomes = part(bins, context, f, node.cut[i], node.way[i], node.chosen[i], begin, end, at, counts)
     node.first[i], node.many[i] = nodes, outcomes
     place, j = begin, nodes
     for b in range(outcomes_at_most(bins.form[f], bins.sizes[f])):
@@ -145,6 +148,24 @@ def ask(bins, rule, context, node, histograms, dues, counts, at, i, nodes):
     if context.kind == CASES:
         pay(context, f, at, begin, place, dues if node.slot[i] == NONE else histograms.dues[node.slot[i]])
     return outcomes
+
+
+@called
+def hold_children(target, rule, node, at, i, left, right):
+    """The bounds of a node's children: its own; and where scores may only rise, or fall, with its feature, halfway between theirs."""
+    f, first = node.feature[i], node.first[i]
+    for j in range(first, first + node.many[i]):
+        node.low[j], node.high[j] = node.low[i], node.high[i]
+    if target.trend[f] == 0:
+        return
+    add_up(target, at, node.begin[first], node.end[first], left)
+    add_up(target, at, node.begin[first + 1], node.end[first + 1], right)
+    l2, low, high = rule.impurity.l2, node.low[i], node.high[i]
+    middle = 0.5 * (held_score(l2, left, low, high) + held_score(l2, right, low, high))
+    if target.trend[f] > 0:
+        node.high[first], node.low[first + 1] = middle, middle
+    else:
+        node.low[first], node.high[first + 1] = middle, middle
 
 
 @called

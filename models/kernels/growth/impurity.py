@@ -151,6 +151,19 @@ def loss(l2, sums, many):
     return -0.5 * total
 
 
+@inlined
+def held_score(l2, sums, low, high):
+    """The best score within bounds, of one derivative and its second."""
+    return min(max(-sums[0] / (sums[1] + l2), low), high)
+
+
+@inlined
+def held_loss(l2, sums, low, high):
+    """What is left of the loss when that score is added: `loss`, where the bounds do not bind."""
+    score = held_score(l2, sums, low, high)
+    return sums[0] * score + 0.5 * (sums[1] + l2) * score * score
+
+
 @kernel
 def impurity_of(which, sums):
     """The impurity of one set, for callers outside the kernels."""

@@ -38,6 +38,9 @@ class Nodes(NamedTuple):
     score: NDArray[np.float64]  # of its question
     value: NDArray[np.int64]  # where its sums start
     values: NDArray[np.int32]  # how many they are
+    chosen: NDArray[np.uint64]  # nodes x 4: the bins of a question for some categories, as a set of bits
+    low: NDArray[np.float64]  # bounds of its score, where scores have any
+    high: NDArray[np.float64]
 
 
 class Space(NamedTuple):
@@ -65,6 +68,7 @@ class Space(NamedTuple):
     gains: NDArray[np.float64]
     cuts: NDArray[np.int64]
     ways: NDArray[np.int64]
+    sets: NDArray[np.uint64]  # features x 4
     counts: NDArray[np.int64]  # rows per outcome
     basket: Basket
     todo: NDArray[np.int32]  # nodes to be searched, the next one last
@@ -92,6 +96,9 @@ def new_space(features, cells, widest, sums, context, rows, slots, places):
         np.empty(room, np.float64),
         np.empty(room, np.int64),
         np.empty(room, np.int32),
+        np.empty((room, 4), np.uint64),
+        np.empty(room, np.float64),
+        np.empty(room, np.float64),
     )
     at = Positions(
         np.empty(rows, np.int32),
@@ -112,6 +119,9 @@ def new_space(features, cells, widest, sums, context, rows, slots, places):
             np.empty(sums),
             np.empty(max(widest, SMALL + 1) * sums),
             np.empty(1, np.uint64),
+            np.empty(widest, np.float64),
+            np.empty(widest, np.int64),
+            np.zeros(4, np.uint64),
         ),
         make_slots(places),
         np.empty((places, features), np.bool_),
@@ -131,6 +141,7 @@ def new_space(features, cells, widest, sums, context, rows, slots, places):
         np.empty(features),
         np.empty(features, np.int64),
         np.empty(features, np.int64),
+        np.zeros((features, 4), np.uint64),
         np.empty(OUTCOMES, np.int64),
         new_basket(context.prices),
         np.empty(room, np.int32),
@@ -143,6 +154,7 @@ def new_node(node, i, parent, outcome, depth, begin, end):
     node.feature[i], node.cut[i], node.way[i], node.first[i], node.many[i] = LEAF, 0, NONE, NONE, 0
     node.stands[i], node.parent[i], node.depth[i], node.begin[i], node.end[i] = outcome, parent, depth, begin, end
     node.slot[i], node.place[i], node.score[i], node.value[i], node.values[i] = NONE, NONE, -np.inf, 0, 0
+    node.low[i], node.high[i] = -np.inf, np.inf
 
 
 @inlined

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from frugal.models.kernels.compiling import called, inlined
-from frugal.models.kernels.growth.impurity import Impurity, impurity
+from frugal.models.kernels.growth.impurity import Impurity, held_loss, held_score, impurity
 from frugal.models.kernels.marks import NONE
 
 WORST, MEAN, SUM, DISJUNCTION = range(4)  # how the outcomes' impurities are joined
@@ -50,6 +50,10 @@ class Here(NamedTuple):
     rows: int
     weight: float
     whole: float  # its impurity
+    held: bool  # scores have bounds
+    low: float  # those of the node
+    high: float
+    trend: int  # 1 where scores may only rise with the feature that is looked at, -1 fall
 
 
 @inlined
@@ -81,8 +85,18 @@ def bound(rule, score, price):
 
 
 @inlined
+def mixed_at(rule, here, sums):
+    """The impurity of some of a node's cases."""
+    if here.held:
+        return held_loss(rule.impurity.l2, sums, here.low, here.high)
+    return impurity(rule.impurity, sums, here.many, here.names)
+
+
+@inlined
 def remains_of_two(rule, here, left, right, bar):
-    """What a question with two outcomes leaves; infinite where that is sure not to be below the bar."""
+    """What a question with two outcomes leaves; infinite where that is sure not to be below the bar, or where scores must not move so."""
+    if here.held:
+        return held_remains(rule.impurity.l2, here, left, right)
     high = impurity(rule.impurity, right, here.many, here.names)
     if rule.join == WORST and high >= bar:
         return np.inf
@@ -94,6 +108,14 @@ def remains_of_two(rule, here, left, right, bar):
     if rule.join == MEAN:
         return mean_of_two(here, left, low, right, high)
     return -balance_and_efficiency(rule, here, left, right) + rule.lam * here.weight * mean_of_two(here, left, low, right, high)
+
+
+@called
+def held_remains(l2, here, left, right):
+    rises = held_score(l2, right, here.low, here.high) - held_score(l2, left, here.low, here.high)
+    if here.trend * rises < 0.0:
+        return np.inf
+    return held_loss(l2, left, here.low, here.high) + held_loss(l2, right, here.low, here.high)
 
 
 @inlined

@@ -9,12 +9,12 @@ import numpy as np
 from frugal.models.kernels.compiling import called, inlined
 from frugal.models.kernels.growth.context import CASES, CONSTANT, add_dues, set_fees
 from frugal.models.kernels.growth.histograms import SMALL, fill_anew, own_histogram
-from frugal.models.kernels.growth.impurity import LOSS, impurity
-from frugal.models.kernels.growth.questions import outcome_of
+from frugal.models.kernels.growth.impurity import LOSS, held_loss, impurity
+from frugal.models.kernels.growth.questions import copy_set, outcome_of
 from frugal.models.kernels.growth.rules import BEST, DISJUNCTION, Here, beats, bound, drawn_in_proportion, mixed_pairs, score_of
 from frugal.models.kernels.growth.splitting import DEAD, best_question
 from frugal.models.kernels.growth.targets import COUNTS, is_empty
-from frugal.models.kernels.marks import CUT, EVERY_CATEGORY, NONE
+from frugal.models.kernels.marks import CUT, EVERY_CATEGORY, NONE, SOME_CATEGORIES
 
 DE_BRUIJN = np.uint64(0x03F79D71B4CB0A89)  # 64 bits in which every word of 6 bits stands once
 PLACE_OF = np.zeros(64, np.uint8)  # which of 64 bits is set, by the 6 bits that the product with it begins with
@@ -40,7 +40,8 @@ def search(bins, target, rule, context, limits, space, at, i, weight, whole):
     many, width, count = target.many, target.sums, target.counter
     if small:
         many, width, count = keep_own_classes(target, at, begin, end, space.sums, space.local, space.names, space.small, space.own)
-    here = Here(space.small if small else space.sums, many, space.names if small else space.all_names, count, end - begin, weight, whole)
+    sums, names = space.small if small else space.sums, space.names if small else space.all_names
+    held, low, high = len(target.trend) > 0, node.low[i], node.high[i]
     best, best_score = NONE, limits.score
     greedy = rule.pick == BEST and not rule.ratio
     partial = len(context.purse) > 0
@@ -77,6 +78,7 @@ def search(bins, target, rule, context, limits, space, at, i, weight, whole):
         bar = whole - max(bound(rule, best_score, space.fees[f]) if greedy else 0.0, limits.gain)
         if best != NONE:
             bar += ROUNDING * abs(bar) + ROUNDING
+        here = Here(sums, many, names, count, end - begin, weight, whole, held, low, high, target.trend[f] if held else 0)
         remains, bin_, way = best_question(
             rule, limits.rows, here, bins.form[f], cells, size, partial, min(bar, whole - limits.gain), space.scratch
         )
@@ -88,7 +90,7 @@ def search(bins, target, rule, context, limits, space, at, i, weight, whole):
         if greedy and not beats(rule, score, best_score):
             continue
         if rule.ratio:
-            score = gain / spread(here, bins.form[f], cells, size, bin_, way)
+            score = gain / spread(here, bins.form[f], cells, size, bin_, way, space.sets[f])
         if bins.form[f] == CUT:
             bin_ = halfway(here, cells, bin_, compacted, space.order)
         elif compacted and bins.form[f] != EVERY_CATEGORY:
@@ -96,17 +98,23 @@ def search(bins, target, rule, context, limits, space, at, i, weight, whole):
         if compacted and bins.form[f] == EVERY_CATEGORY and way != NONE:
             way = bins.sizes[f]
         space.scores[f], space.gains[f], space.cuts[f], space.ways[f] = score, gain, bin_, way
+        if bins.form[f] == SOME_CATEGORIES:
+            copy_set(space.scratch.chosen, space.sets[f])
         best, best_score = f, score
     if not greedy:
         best = pick(rule, limits.score, space.scores, space.gains, space.scratch.random)
     if best == NONE:
         return False
     node.feature[i], node.cut[i], node.way[i], node.score[i] = best, space.cuts[best], space.ways[best], space.scores[best]
+    if bins.form[best] == SOME_CATEGORIES:
+        copy_set(space.sets[best], node.chosen[i])
     return True
 
 
 @inlined
-def whole_of(rule, target, sums, names, weight):
+def whole_of(rule, target, sums, names, weight, low, high):
+    if len(target.trend):
+        return held_loss(rule.impurity.l2, sums, low, high)
     mixed = impurity(rule.impurity, sums, target.many, names)
     return rule.lam * weight * mixed if rule.join == DISJUNCTION else mixed
 
@@ -189,7 +197,7 @@ def halfway(here, cells, bin_, compacted, order):
 
 
 @called
-def spread(here, form, cells, size, bin_, way):
+def spread(here, form, cells, size, bin_, way, chosen):
     """The entropy of the outcomes' sizes, in bits, missing values being an outcome of their own where they stay behind."""
     total, parts, first, second = 0.0, 0.0, 0.0, 0.0
     for b in range(size + 1):
@@ -197,7 +205,7 @@ def spread(here, form, cells, size, bin_, way):
         for c in range(here.many):
             cases += cells[b, c]
         total += cases
-        outcome = outcome_of(b, form, size, bin_, way)
+        outcome = outcome_of(b, form, size, bin_, way, chosen)
         if form != EVERY_CATEGORY and outcome == 0:
             first += cases
         elif form != EVERY_CATEGORY and outcome == 1:

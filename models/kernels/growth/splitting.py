@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from frugal.models.kernels.compiling import called, inlined
 from frugal.models.kernels.growth.impurity import MONOTONE, impurity
-from frugal.models.kernels.growth.questions import MISSING
+from frugal.models.kernels.growth.questions import MISSING, put_in
 from frugal.models.kernels.growth.rules import (
     DISJUNCTION,
     ENDS,
@@ -21,14 +21,16 @@ from frugal.models.kernels.growth.rules import (
     SUM,
     WORST,
     draw,
+    mixed_at,
     mixed_pairs,
     remains_of_two,
     shortfall,
 )
 from frugal.models.kernels.growth.targets import is_empty
-from frugal.models.kernels.marks import CUT, EVERY_CATEGORY, NONE
+from frugal.models.kernels.marks import CUT, EVERY_CATEGORY, NONE, SOME_CATEGORIES
 
 NO_SPLIT, DEAD = -1, -2
+CAUTION = 10.0  # added to second derivatives where categories are sorted by their scores: rare ones come to the middle
 
 
 class Scratch(NamedTuple):
@@ -40,6 +42,9 @@ class Scratch(NamedTuple):
     known: NDArray[np.float64]
     cells: NDArray[np.float64]  # bins x sums of one feature
     random: NDArray[np.uint64]  # one word of state
+    keys: NDArray[np.float64]  # per bin: the score it is sorted by
+    ranked: NDArray[np.int64]  # the bins that have rows, by that
+    chosen: NDArray[np.uint64]  # the set of bins of the best question
 
 
 @inlined
@@ -61,6 +66,9 @@ def best_question(rule, least_rows, here, form, cells, size, partial, bar, scrat
         whole, share = of_the_known(rule, here, scratch)
         bar = whole - (here.whole - bar) / share
     best, best_bin, best_way = bar, NO_SPLIT, NONE
+    if form == SOME_CATEGORIES:
+        best, best_bin, best_way = some_categories(rule, least_rows, here, cells, first, last, absent, best, scratch)
+        return outside(here, whole, share, best, aside), best_bin, best_way
     tries = stumps_for(here.rows) if rule.random else last - first + (form != CUT)
     for c in range(cells.shape[1]):
         scratch.left[c] = 0.0
@@ -69,18 +77,20 @@ def best_question(rule, least_rows, here, form, cells, size, partial, bar, scrat
         bin_ = first + (np.int64(draw(scratch.random) % np.uint64(last - first)) if rule.random else k)
         if not set_sides(rule, here, form, cells, bin_, scratch):
             continue
-        way = NONE
-        if absent and rule.missing < ENDS:
-            remains, way = with_missing(rule, least_rows, here, best, scratch)
-        else:
-            remains = judge(rule, least_rows, here, best, scratch)
+        remains, way = judge_both(rule, least_rows, here, absent, best, scratch)
         if is_lower(rule, remains, best):
             best, best_bin, best_way = remains, bin_, way
         elif form == CUT and remains < np.inf and is_hopeless(rule, here, best, scratch):
             break
     if best_bin == NO_SPLIT:
         return np.inf, NO_SPLIT, NONE
-    return here.whole - share * (whole - best) if aside else best, best_bin, best_way
+    return outside(here, whole, share, best, aside), best_bin, best_way
+
+
+@inlined
+def outside(here, whole, share, best, aside):
+    """What is left of the whole node where some of its rows stay aside."""
+    return here.whole - share * (whole - best) if aside else best
 
 
 @inlined
@@ -128,7 +138,7 @@ def of_the_known(rule, here, scratch):
     weight, all_ = 0.0, 0.0
     for c in range(len(scratch.known)):
         going[c] = scratch.known[c] + (scratch.absent[c] if rule.missing < ENDS else 0.0)
-    whole = impurity(rule.impurity, going, here.many, here.names)
+    whole = mixed_at(rule, here, going)
     if rule.join != MEAN:
         return whole, 1.0
     for c in range(here.many):
@@ -175,6 +185,67 @@ def judge(rule, least_rows, here, bar, scratch):
     if least_rows > 1 and min(scratch.left[here.counter], scratch.right[here.counter]) < least_rows:
         return np.inf
     return remains_of_two(rule, here, scratch.left, scratch.right, bar)
+
+
+@inlined
+def judge_both(rule, least_rows, here, absent, bar, scratch):
+    """(what the two sides leave, where missing goes then)."""
+    if absent and rule.missing < ENDS:
+        return with_missing(rule, least_rows, here, bar, scratch)
+    return judge(rule, least_rows, here, bar, scratch), NONE
+
+
+@called
+def some_categories(rule, least_rows, here, cells, first, last, absent, bar, scratch):
+    """The best set of bins, of derivatives: one bin alone; or, sorted by each score that they would get by themselves, those up to any.
+
+    Leaves the set in `chosen`, the smaller side of the two: a category that is not there goes with the many.
+    """
+    best, best_way, size, many = bar, NONE, 0, 0
+    for bin_ in range(first, last + 1):
+        if not set_sides(rule, here, SOME_CATEGORIES, cells, bin_, scratch):
+            continue
+        scratch.ranked[many] = bin_
+        many += 1
+        remains, way = judge_both(rule, least_rows, here, absent, best, scratch)
+        if is_lower(rule, remains, best):
+            best, best_way, size = remains, way, 1
+            scratch.chosen[:] = 0
+            put_in(scratch.chosen, bin_)
+    scores = here.many // 2
+    for score in range(scores if many > 3 else 0):
+        rank(cells, score, scores, many, scratch.keys, scratch.ranked)
+        for c in range(cells.shape[1]):
+            scratch.left[c] = 0.0
+            scratch.right[c] = scratch.known[c]
+        for k in range(many - 1):
+            for c in range(cells.shape[1]):
+                scratch.left[c] += cells[scratch.ranked[k], c]
+                scratch.right[c] -= cells[scratch.ranked[k], c]
+            remains, way = judge_both(rule, least_rows, here, absent, best, scratch)
+            if is_lower(rule, remains, best):
+                best, best_way, size = remains, way, k + 1
+                scratch.chosen[:] = 0
+                few = 2 * size <= many
+                for j in range(0 if few else size, size if few else many):
+                    put_in(scratch.chosen, scratch.ranked[j])
+                if not few and way != NONE:
+                    best_way = 1 - way
+    return (best, 0, best_way) if size else (np.inf, NO_SPLIT, NONE)
+
+
+@inlined
+def rank(cells, score, scores, many, keys, ranked):
+    """Sort bins by the score that their own rows would get; they stand nearly so, but for the first time."""
+    for k in range(many):
+        bin_ = ranked[k]
+        keys[bin_] = -cells[bin_, score] / (cells[bin_, scores + score] + CAUTION)
+    for k in range(1, many):
+        bin_, j = ranked[k], k
+        while j > 0 and (keys[ranked[j - 1]] > keys[bin_] or (keys[ranked[j - 1]] == keys[bin_] and ranked[j - 1] > bin_)):
+            ranked[j] = ranked[j - 1]
+            j -= 1
+        ranked[j] = bin_
 
 
 @called

@@ -36,6 +36,7 @@ class Target(NamedTuple):
     theta: float  # objects above this probability are heavy
     heavy: bool  # whether there are any
     step: float  # of the grid that weights lie on
+    trend: NDArray[np.int8]  # per feature: 1 where the one score may only rise with it, -1 fall, 0 neither; empty: no such feature
 
 
 class Positions(NamedTuple):

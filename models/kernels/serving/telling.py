@@ -54,11 +54,10 @@ def tell_label(forest, label, smoothing, weights, position, wanted, totals, vote
 @inlined
 def mean_shares(forest, smoothing, weights, position, probabilities):
     probabilities[:] = 0.0
-    unknown, total = 0.0, 0.0
+    unknown = 0.0
     for t in range(len(position)):
         if weights[t] == 0.0:
             continue
-        total += weights[t]
         only = only_class(forest, position[t])
         if only >= 0:
             cases = forest.nodes[position[t]]["low"]
@@ -78,7 +77,8 @@ def mean_shares(forest, smoothing, weights, position, probabilities):
             probabilities[class_at(forest, k)] += each * value_at(forest, k)
         unknown += each * smoothing
     for c in range(len(probabilities)):
-        probabilities[c] = (probabilities[c] + unknown * forest.prior[c]) / total
+        probabilities[c] += unknown * forest.prior[c]
+    to_one(probabilities)
 
 
 @inlined
@@ -87,10 +87,18 @@ def pooled_shares(forest, smoothing, totals, probabilities):
     for c in range(len(totals)):
         cases += totals[c]
     for c in range(len(totals)):
-        if cases + smoothing == 0.0:
-            probabilities[c] = forest.prior[c]
-        else:
-            probabilities[c] = (totals[c] + smoothing * forest.prior[c]) / (cases + smoothing)
+        probabilities[c] = totals[c] + (smoothing if cases + smoothing > 0.0 else 1.0) * forest.prior[c]
+    to_one(probabilities)
+
+
+@inlined
+def to_one(probabilities):
+    """Scale to a sum of 1 by the sum itself: rounding puts none above 1, and one that is alone is 1."""
+    total = 0.0
+    for c in range(len(probabilities)):
+        total += probabilities[c]
+    for c in range(len(probabilities)):
+        probabilities[c] /= total
 
 
 @inlined

@@ -9,21 +9,22 @@ from frugal.models import CostModel, Feature, Schema
 from frugal.models.growing.binning import Binning
 from frugal.models.growing.grower import ANYWHERE, Grower
 from frugal.models.growing.targets import constant
-from frugal.models.kernels.marks import BIN, CUT, ENDS, EVERY_CATEGORY, ONE_CATEGORY
+from frugal.models.kernels.marks import BIN, CUT, ENDS, EVERY_CATEGORY, ONE_CATEGORY, SOME_CATEGORIES
 
-FORMS = {"cut": CUT, "bin": BIN, "one": ONE_CATEGORY, "every": EVERY_CATEGORY}
+FORMS = {"cut": CUT, "bin": BIN, "one": ONE_CATEGORY, "some": SOME_CATEGORIES, "every": EVERY_CATEGORY}
+OF_CATEGORIES = ("one", "some", "every")
 
 
 @dataclass
 class Case:
-    """A table with what may be asked of its columns: "cut", "bin", "one" or "every"."""
+    """A table with what may be asked of its columns: "cut", "bin", "one", "some" or "every"."""
 
     rows: list[dict[str, Any]]
     forms: dict[str, str]
 
     def __post_init__(self) -> None:
         self.bins = {name: sorted({row[name] for row in self.rows if row[name] is not None}) for name in self.forms}
-        words = {name: tuple(bins) if self.forms[name] in ("one", "every") else () for name, bins in self.bins.items()}
+        words = {name: tuple(bins) if self.forms[name] in OF_CATEGORIES else () for name, bins in self.bins.items()}
         self.schema = Schema(Feature(name, "categorical", words[name]) if words[name] else Feature(name) for name in self.forms)
         self.codes = np.array([[self._code(row, name) for name in self.forms] for row in self.rows]).reshape(len(self.rows), -1)
         self.binning = Binning.of(self.codes, self.schema)
@@ -36,7 +37,7 @@ class Case:
     def _code(self, row: dict[str, Any], name: str) -> float:
         if row[name] is None:
             return np.nan
-        return self.bins[name].index(row[name]) if self.forms[name] in ("one", "every") else row[name]
+        return self.bins[name].index(row[name]) if self.forms[name] in OF_CATEGORIES else row[name]
 
     def grower(self, target: Any, rule: Any, context: Any = None, limits: Any = ANYWHERE, **settings: Any) -> Grower:
         context = context or constant(CostModel.of(None, self.schema.names))
@@ -68,6 +69,8 @@ class Case:
 
     def _asks(self, tree: Any, i: int, name: str, tables: Any, low_of: Any) -> tuple[Any, int]:
         bins = self.bins[name]
+        if self.forms[name] == "some":
+            return tuple(b for b, outcome in zip(bins, tables[i], strict=True) if outcome == 0), 2
         if tree.kind[i] == EVERY_CATEGORY:
             seen = [b for b, outcome in zip(bins, tables[i], strict=True) if outcome >= 0]
             return tuple(seen), len(seen)

@@ -5,7 +5,7 @@ import pytest
 
 from frugal.models.growing.boosting import Booster
 from frugal.models.growing.grower import limits
-from frugal.models.growing.targets import of_cases, of_model, owing
+from frugal.models.growing.targets import FREELY, of_cases, of_model, owing
 from tests.models.growing.engine import Case
 from tests.models.growing.test_engine import close, costs_of, table
 from tests.naive import boosting as naive
@@ -14,7 +14,7 @@ FORMS = {"a": "cut", "b": "one", "c": "cut", "d": "one", "e": "cut"}
 LAMS = [0.004, 0.0004, 0.00004]
 
 
-def booster(case, costs, classes, price="case", purse=None, loss="log", threads=1, subsample=1.0):
+def booster(case, costs, classes, price="case", purse=None, loss="log", threads=1, subsample=1.0, trend=FREELY):
     if price == "model":
         context = of_model(costs, subsample * case.weights.sum())
     else:
@@ -32,6 +32,7 @@ def booster(case, costs, classes, price="case", purse=None, loss="log", threads=
         learning_rate=0.3,
         subsample=subsample,
         limits=limits(leaves=5, rows=4),
+        trend=trend,
         seed=0,
         threads=threads,
     )
@@ -40,13 +41,32 @@ def booster(case, costs, classes, price="case", purse=None, loss="log", threads=
 @pytest.mark.parametrize("loss", ["log", "squared"])
 @pytest.mark.parametrize(("classes", "price", "purse"), [(2, "case", None), (2, "case", 8), (2, "model", None), (3, "case", None)])
 def test_path_is_its_naive_twins(classes, price, purse, loss):
-    rows = table(5, 700, FORMS, classes=classes)
-    case, costs = Case(rows, FORMS), costs_of(FORMS)
+    check_path(FORMS, classes, price, purse, loss)
+
+
+@pytest.mark.parametrize(("classes", "purse"), [(2, None), (2, 8), (3, None)])
+def test_sets_of_categories_are_its_naive_twins(classes, purse):
+    forms = FORMS | {"b": "some", "d": "some"}
+    assert any(len(asks) > 1 for name, asks in check_path(forms, classes, "case", purse, "log") if forms[name] == "some")
+
+
+@pytest.mark.parametrize("purse", [None, 8])
+def test_scores_that_only_rise_are_its_naive_twins(purse):
+    free = check_path(FORMS, 2, "case", purse, "log")
+    held = check_path(FORMS, 2, "case", purse, "log", {"a": 1, "c": -1, "e": 1})
+    assert list(free) != list(held)
+
+
+def check_path(forms, classes, price, purse, loss, trend=None):
+    """Compare whole paths; gives what was asked, node by node."""
+    rows = table(5, 700, forms, classes=classes)
+    case, costs = Case(rows, forms), costs_of(forms)
+    directions = np.array([trend.get(name, 0) for name in forms], np.int8) if trend else FREELY
     expected, scores = naive.path(
         case.rows, case.features, costs, classes, lams=LAMS, each=3, l2=2.0, rate=0.3, leaves=5, least_rows=4, price=price,
-        purse=np.inf if purse is None else purse, loss=loss,
+        purse=np.inf if purse is None else purse, loss=loss, trend=trend,
     )  # fmt: skip
-    ours = booster(case, costs, classes, price, purse, loss)
+    ours = booster(case, costs, classes, price, purse, loss, trend=directions)
     first, *trees = ours.trees(LAMS, 3)
     assert len(first.feature) == 1
     assert len(trees) == len(expected) > 3
@@ -54,7 +74,7 @@ def test_path_is_its_naive_twins(classes, price, purse, loss):
     for tree, twin in zip(trees, expected, strict=True):
         assert close(case.nested(tree, classes), served(twin, classes, factor))
     assert np.allclose(ours.scores, scores, atol=1e-9)
-    assert {name for twin in expected for name in asked(twin)} == {case.schema.names[f] for tree in trees for f in tree.feature if f >= 0}
+    return [each for twin in expected for each in asked(twin)]
 
 
 def served(tree, classes, factor):
@@ -69,7 +89,7 @@ def served(tree, classes, factor):
 
 def asked(tree):
     if isinstance(tree, tuple):
-        yield tree[0]
+        yield tree[:2]
         for child in tree[4]:
             yield from asked(child)
 

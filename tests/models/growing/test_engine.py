@@ -350,7 +350,7 @@ def test_features_are_drawn_in_proportion_to_their_scores():
             lambda r: naive.counts_of(r, 3),
             pure,
         )
-        found = alone._best({"rows": case.rows, "bought": (), "depth": 0})
+        found = alone._best({"rows": case.rows, "bought": (), "depth": 0, "bounds": naive.ANY})
         scores[name] = found["score"] if found else 0.0
     assert scores["c"] == 0
     for name, score in scores.items():
