@@ -20,7 +20,7 @@ class Parts:
         self.work, self.threaded = dict(work), frozenset(threaded)
 
     def warm_up(self, *parts: str) -> Kernels:
-        """Run something tiny through every kernel of these parts, by default all: a minute the first time, half a second from the cache.
+        """Run something tiny through every kernel of these parts, by default all: half a minute at first, half a second from the cache.
 
         A part that another process is compiling is waited for and then loaded. Says how many kernels came from the cache and how many had
         to be compiled.

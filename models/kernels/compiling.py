@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import numba
 
+from frugal.models.kernels.linking import Linked
 from frugal.models.kernels.sharing import is_locked, locked
 
 HERE = Path(__file__).parent
@@ -103,7 +104,7 @@ def cache_folder() -> Path | None:
         except (OSError, RuntimeError):  # no home, no temporary folder
             continue
     warnings.warn(
-        "no folder for compiled kernels can be written, so every process compiles them again (about 40 s): "
+        "no folder for compiled kernels can be written, so every process compiles them again (about 30 s): "
         "set NUMBA_CACHE_DIR to a writable folder",
         stacklevel=2,
     )
@@ -154,7 +155,7 @@ def _caching_in(folder: Path) -> Iterator[None]:
 def _decorator(inline: bool, allocates: bool, from_python: bool) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     folder = cache_folder()
     compiled = numba.njit(  # type: ignore[call-overload]  # its types leave out _nrt
-        cache=folder is not None,  # compiled once per machine, not once per process
+        cache=from_python and folder is not None,  # compiled once per machine, not once per process
         nogil=True,  # rows and trees are worked on in threads beside each other
         error_model="numpy",  # 0/0 is nan inside a loop, not an exception
         # A forest is handed over word by word where a call is not inlined, and every look into it counts references with atomic
@@ -165,16 +166,18 @@ def _decorator(inline: bool, allocates: bool, from_python: bool) -> Callable[[Ca
         # The ways in from Python and from C take longer to compile than most parts of kernels themselves.
         no_cpython_wrapper=not from_python,
         no_cfunc_wrapper=True,
+        **({} if from_python else {"pipeline_class": Linked}),
     )
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         with _caching_in(folder) if folder else nullcontext():
             made = compiled(function)
-        if folder and hasattr(made, "_cache"):  # with NUMBA_DISABLE_JIT it is the function itself
+        if from_python and folder and hasattr(made, "_cache"):  # with NUMBA_DISABLE_JIT it is the function itself
             _share(made._cache._cache_file, folder / "cache.lock")
         if not from_python and hasattr(made, "_compile_for_args"):
             _close(made)
-        _made.append(made)
+        if from_python:
+            _made.append(made)
         return made  # type: ignore[no-any-return]
 
     return decorate
