@@ -12,7 +12,7 @@ from numba.core.compiler_machinery import register_pass
 from numba.core.typed_passes import NativeLowering
 
 
-class _Library(JITCodeLibrary):  # type: ignore[misc]  # numba is untyped
+class _Library(JITCodeLibrary):
     """LLVM's code, ready to be linked: the kernel that it becomes a part of is optimised, and of that machine code is made."""
 
     def _optimize_final_module(self) -> None:
@@ -25,7 +25,7 @@ class _Library(JITCodeLibrary):  # type: ignore[misc]  # numba is untyped
 
 
 @register_pass(mutates_CFG=True, analysis_only=False)
-class _Lowering(NativeLowering):  # type: ignore[misc]
+class _Lowering(NativeLowering):
     _name = "frugal_lowering"
 
     def run_pass(self, state: Any) -> bool:
@@ -38,7 +38,7 @@ class _Lowering(NativeLowering):  # type: ignore[misc]
         return True
 
 
-class Linked(CompilerBase):  # type: ignore[misc]
+class Linked(CompilerBase):
     """numba's own way of compiling, but for the last step."""
 
     def define_pipelines(self) -> list[Any]:
