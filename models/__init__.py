@@ -7,6 +7,7 @@ from frugal.models.decide import Ask, Decision, Standing, Stop, Wait, decide, st
 from frugal.models.ensemble import Ensemble
 from frugal.models.learners.budget_forest import BudgetForestClassifier
 from frugal.models.learners.greedy import GreedyTreeClassifier
+from frugal.models.learners.priced_boosting import PricedBoostingClassifier
 from frugal.models.schema import Feature, Schema
 from frugal.models.tree import Leaf, Split, Tree
 from frugal.models.warm import warm_up
@@ -22,6 +23,7 @@ __all__ = [
     "GreedyTreeClassifier",
     "Leaf",
     "Price",
+    "PricedBoostingClassifier",
     "Schema",
     "Split",
     "Standing",

@@ -28,10 +28,12 @@ from frugal.models.naming import meant, quoted
 
 MILLION = 1_000_000
 DEAREST = 1_000_000_000  # what one feature may cost
+NEVER = 2**61  # millionths: the price of what is never to be bought
 MOST = 8_000_000_000  # what a budget or all features together may come to: up to here a float tells any two millionths apart
 LONGEST_NAME = 200  # characters of the name of a feature, group, category or class
 LONGEST_TEXT = 1000  # characters of a unit or a question
 COLUMNS = ("feature", "cost", "group", "cost_in_group", "delayed", "unit", "question")
+UNSOLD = "never"  # a cost in a price list: this is not to be bought
 NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|nan|inf", re.IGNORECASE)
 MOST_STRANGERS = 12  # priced names without a column that are named one by one
 TRUTHS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False, "": False}
@@ -93,7 +95,7 @@ class Price:
     """One line of a price list: a feature, its cost, and how it is asked for."""
 
     feature: str
-    cost: float
+    cost: float | None  # None: never to be bought
     group: str | None = None
     cost_in_group: float | None = None  # once another feature of the group is bought; None: no discount
     delayed: bool = False
@@ -110,8 +112,10 @@ class Price:
             object.__setattr__(self, name, text and text.strip())
         if not isinstance(self.delayed, bool):
             raise ValueError(f"delayed of {self.feature!r} is {self.delayed!r}: expected True or False")
-        exact = money(millionths(self.cost, f"the cost of {self.feature!r}", DEAREST))
-        object.__setattr__(self, "cost", exact)
+        if self.cost is not None:
+            object.__setattr__(self, "cost", money(millionths(self.cost, f"the cost of {self.feature!r}", DEAREST)))
+        elif self.cost_in_group is not None:
+            raise ValueError(f"{self.feature!r} has a cost_in_group but no cost: what is never to be bought has neither")
         if self.cost_in_group is None:
             return
         if self.group is None:
@@ -193,13 +197,14 @@ class CostModel:
         return f"CostModel({len(self)} features, {len(self.groups)} groups)"
 
     def marginal(self, feature: str, bought: Collection[str] = ()) -> float:
-        """The price of a feature for someone who has bought these."""
-        return money(Basket(self, bought).price(feature))
+        """The price of a feature for someone who has bought these; infinite where it is never to be bought."""
+        price = Basket(self, bought).price(feature)
+        return math.inf if price == NEVER else money(price)
 
     def total(self, features: Iterable[str]) -> float:
-        """What these features cost together, bought in this order."""
+        """What these features cost together, bought in this order; those that are never to be bought are left out."""
         basket = Basket(self)
-        return money(sum(basket.buy(name) for name in features))
+        return money(sum(basket.buy(name) for name in features if self[name].cost is not None))
 
     def _position(self, feature: str) -> int:
         if feature not in self.index:
@@ -209,13 +214,15 @@ class CostModel:
     def _served(self) -> Prices:
         cost = _column(price.cost for price in self.prices)
         inside = _column(price.cost if price.cost_in_group is None else price.cost_in_group for price in self.prices)
-        if money(sum(max(a, b) for a, b in zip(cost.tolist(), inside.tolist(), strict=True))) > MOST:
+        sold = cost < NEVER
+        if money(sum(np.maximum(cost, inside)[sold].tolist())) > MOST:
             raise ValueError(f"the costs of all features together are above {MOST:,}: use a larger unit of money")
         number = {name: g for g, name in enumerate(self.groups)}
         group = np.array([-1 if price.group is None else number[price.group] for price in self.prices], np.int32)
-        floor = float(cost.mean()) * 0.01 if len(cost) else 0.0
-        discounts = {(g, discount) for g, discount in zip(group.tolist(), (cost - inside).tolist(), strict=True) if g >= 0}
-        return Prices(cost, inside, group, len(self.groups), floor, order_free=len(discounts) == len(self.groups))
+        floor = float(cost[sold].mean()) * 0.01 if sold.any() else 0.0
+        discounts = {(g, discount) for g, discount in zip(group[sold].tolist(), (cost - inside)[sold].tolist(), strict=True) if g >= 0}
+        order_free = len(discounts) == len({g for g, _ in discounts})
+        return Prices(cost, inside, group, len(self.groups), floor, order_free)
 
     @classmethod
     def from_csv(cls, source: "str | os.PathLike[str] | TextIO") -> "CostModel":
@@ -236,7 +243,7 @@ class CostModel:
         writer.writerow(COLUMNS)
         careful = csv.writer(text, lineterminator="\n", quoting=csv.QUOTE_ALL)
         for price in self.prices:
-            cells = [_cell(getattr(price, column)) for column in COLUMNS]
+            cells = [_cell(getattr(price, column)) if column != "cost" or price.cost is not None else UNSOLD for column in COLUMNS]
             (careful if any("\r" in cell for cell in cells) else writer).writerow(cells)  # the plain one leaves a lone \r unquoted
         if target is not None and hasattr(target, "write"):
             target.write(text.getvalue())
@@ -274,8 +281,8 @@ class Basket:
 _marginal, _buy = as_python(pricing.marginal), as_python(pricing.buy)
 
 
-def _column(amounts: Iterable[float]) -> NDArray[np.int64]:
-    return np.array([millionths(amount, "a cost") for amount in amounts], np.int64)
+def _column(amounts: Iterable[float | None]) -> NDArray[np.int64]:
+    return np.array([NEVER if amount is None else millionths(amount, "a cost") for amount in amounts], np.int64)
 
 
 def price_gaps(priced: Collection[str], features: Sequence[str]) -> list[str]:
@@ -335,7 +342,7 @@ def _read_price(header: list[str], cells: list[str], line: int) -> Price:
     try:
         return Price(
             feature=given["feature"],
-            cost=_number(given["cost"], "cost"),
+            cost=None if given["cost"].lower() == UNSOLD else _number(given["cost"], "cost"),
             group=given.get("group") or None,
             cost_in_group=_number(given["cost_in_group"], "cost_in_group") if given.get("cost_in_group") else None,
             delayed=_truth(given.get("delayed", "")),
@@ -347,8 +354,9 @@ def _read_price(header: list[str], cells: list[str], line: int) -> Price:
 
 
 def _number(text: str, what: str) -> float:
+    or_never = f", or {UNSOLD}: it is not to be bought" if what == "cost" else ""
     if not NUMBER.fullmatch(text):
-        raise ValueError(f"{what} is {shown(text)}: expected a number of at least 0")
+        raise ValueError(f"{what} is {shown(text)}: expected a number of at least 0{or_never}")
     return float(text)
 
 

@@ -18,6 +18,7 @@ from frugal.models.kernels.pricing import Prices
 from frugal.models.kernels.serving import walking
 from frugal.models.kernels.serving.checking import trail_starts
 from frugal.models.kernels.serving.walking import Forest
+from frugal.models.naming import quoted
 from frugal.models.schema import Schema, Value
 from frugal.models.tree import Leaf, Split, Tree
 from frugal.models.votes import VOTES, ballot, prior
@@ -94,6 +95,12 @@ class Ensemble:
         self.trail = trail_starts(parent, self._arrays.roots)  # where each tree's longest path starts in an array of all
         self.served = self._served(self._arrays, parent)
         self.used = used_names(flat, schema)
+        self._check_sold()
+
+    def _check_sold(self) -> None:
+        unsold = [price.feature for price in self.costs.prices if price.cost is None and price.feature in self.used]
+        if unsold:
+            raise ValueError(f"a tree asks for {quoted(unsold)}, priced None: what is never to be bought cannot be asked")
 
     def _describe(self, smoothing: Any, calibration: Any, learner: Any, parameters: Any, metrics: Any) -> None:
         """Set what says how sure the trees are, and where they come from."""

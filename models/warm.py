@@ -9,6 +9,7 @@ from frugal.models.ensemble import Ensemble
 from frugal.models.kernels.compiling import Kernels, NotCachedError, kernels, only_loading, turn
 from frugal.models.learners.budget_forest import BudgetForestClassifier
 from frugal.models.learners.greedy import GreedyTreeClassifier
+from frugal.models.learners.priced_boosting import PricedBoostingClassifier
 from frugal.models.schema import Feature, Schema
 from frugal.models.tree import Leaf, Split
 
@@ -70,6 +71,7 @@ def _predict() -> None:
 
 def _grow() -> None:
     BudgetForestClassifier(max_trees=1, categorical=[1], random_state=0).fit([[0.0, 0.0], [1.0, 1.0]], ["a", "b"])
+    PricedBoostingClassifier(n_levels=1, min_rows=1, categorical=[1], random_state=0).fit([[0.0, 0.0], [1.0, 1.0]], ["a", "b"])
     GreedyTreeClassifier(points=True, random_state=0).fit([[0.0], [1.0], [2.0], [3.0]], ["a", "b", "a", "b"])
 
 

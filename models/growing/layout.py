@@ -65,13 +65,17 @@ class Layout:
         kind[form == SOME_CATEGORIES] = EVERY_CATEGORY
         kind[(kind == BIN) & (low == -np.inf)] = CUT
         threshold[kind == EVERY_CATEGORY] = 0.0
+        missing = np.where((form == EVERY_CATEGORY) | (way == MISSING), many - 1, way)
+        missing[(way < 0) | (feature < 0)] = ENDS  # a node that is a leaf after all may have looked for a way
         return Tree(
             feature=feature,
             kind=kind,
             low=low[kind == BIN],
             threshold=threshold,
             first_child=first,
-            missing=np.where(way < 0, ENDS, np.where((form == EVERY_CATEGORY) | (way == MISSING), many - 1, way)).astype(np.int16),
+            missing=np.where((feature < 0) | (way < 0), ENDS, np.where((form == EVERY_CATEGORY) | (way == MISSING), many - 1, way)).astype(
+                np.int16
+            ),
             outcomes=self._tables(node, np.flatnonzero(kind == EVERY_CATEGORY), form),
             **_in_order(node, nodes, sums),
         )

@@ -3,5 +3,6 @@
 from frugal.models.learners.budget_forest import BudgetForestClassifier
 from frugal.models.learners.estimator import Learner
 from frugal.models.learners.greedy import GreedyTreeClassifier
+from frugal.models.learners.priced_boosting import PricedBoostingClassifier
 
-LEARNERS: dict[str, type[Learner]] = {kind.name: kind for kind in (BudgetForestClassifier, GreedyTreeClassifier)}
+LEARNERS: dict[str, type[Learner]] = {kind.name: kind for kind in (BudgetForestClassifier, GreedyTreeClassifier, PricedBoostingClassifier)}

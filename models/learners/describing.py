@@ -12,7 +12,9 @@ from frugal.models.learners.estimator import Learner
 from frugal.models.learners.parameters import (
     Aside,
     Choice,
+    ClassWeights,
     Columns,
+    Directions,
     Flag,
     Grid,
     Kind,
@@ -48,8 +50,8 @@ def allowed(kind: Kind) -> str:
             return ", ".join(f'"{word}"' for word in words)
         case Grid(each):
             return f"{allowed(each)}, or a list of such"
-        case Flag() | Number() | NumberOr() | Whole():
-            return f"{kind.wrong(None)}"
+        case Flag() | Number() | NumberOr() | Whole() | Directions() | ClassWeights():
+            return f"{kind.wrong(())}"
         case Terms():
             return "a list of pairs, or None"
         case Columns():

@@ -1,6 +1,7 @@
 """scikit-learn's manners without scikit-learn: parameters, fitted or not, predict, acquire. Its classes are imported when needed."""
 
 import warnings
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
@@ -10,10 +11,23 @@ from numpy.typing import NDArray
 from frugal.models.acquire import Acquisition, acquire_classes, predict_classes
 from frugal.models.costs import CostModel
 from frugal.models.ensemble import Ensemble
-from frugal.models.learners.parameters import Aside, Columns, Flag, check_parameters, learned, learner, parameter, parameters_of
+from frugal.models.learners.mistakes import penalties_of, weights_of_classes
+from frugal.models.learners.parameters import (
+    Aside,
+    ClassWeights,
+    Columns,
+    Flag,
+    check_parameters,
+    learned,
+    learner,
+    parameter,
+    parameters_of,
+)
 from frugal.models.learners.prepared import Prepared, Rows, seed_of
 from frugal.models.schema import Schema
 from frugal.models.table import Table, column_names, read_labels, read_table, read_weights
+
+ELSEWHERE = ("costs", "categorical", "misclassification_cost", "n_jobs")  # parameters that a model has in another form, or not at all
 
 
 @learner
@@ -34,6 +48,15 @@ class Learner:
         Flag(),
         "calibrate told probabilities on rows that did not grow the trees; a tree is then grown up to five times more",
         default=False,
+        kw_only=True,
+    )
+    class_weight: Any = parameter(
+        ClassWeights(), 'how much a case of each class counts; "balanced": all classes alike, 1 each by default', default=None, kw_only=True
+    )
+    misclassification_cost: Any = parameter(
+        Aside("a number, a mapping by the true label and then by the one that is said, a matrix of the same, or None"),
+        "what a mistake costs: the label is then the one of least expected cost",
+        default=None,
         kw_only=True,
     )
     n_jobs: int | None = parameter(
@@ -117,12 +140,22 @@ class Learner:
         check_parameters(self)
         table, classes = self._read(X, y)
         weights = read_weights(sample_weight, len(classes))
+        weights = weights * weights_of_classes(self.class_weight, self.classes_.tolist(), classes)[classes]
         schema, costs = self._priced(table.schema)
+        penalties = penalties_of(self.misclassification_cost, self.classes_.tolist())
         rows = Rows(table.codes, classes, weights, len(self.classes_))
+        self._hide_unsold(rows.codes, costs)
         if not weights.all():  # a row of weight 0 is a row that is not there
             kept = weights > 0
             rows = Rows(table.codes[kept], classes[kept], weights[kept], len(self.classes_))
-        return Prepared(rows, schema, costs, seed_of(self.random_state))
+        return Prepared(rows, schema, costs, penalties, seed_of(self.random_state))
+
+    def _hide_unsold(self, codes: NDArray[np.float64], costs: CostModel) -> None:
+        """Features that are never to be bought are missing in every row: no tree can ask for them."""
+        unsold = [i for i, price in enumerate(costs.prices) if price.cost is None]
+        if len(unsold) == len(costs) and unsold:
+            raise ValueError("every feature is priced None, never to be bought: there is nothing to learn from")
+        codes[:, unsold] = np.nan
 
     def _one_column(self, y: Any) -> Any:
         labels = np.asarray(y)
@@ -166,7 +199,7 @@ class Learner:
 
     def _finish(self, ensemble: Ensemble, rows: Rows, metrics: dict[str, float], **honest: Any) -> None:
         """Set what a fit leaves behind; `honest` is what makes told probabilities come true."""
-        parameters = {name: _plain(value) for name, value in self.get_params().items() if name not in ("costs", "categorical", "n_jobs")}
+        parameters = {name: _plain(value) for name, value in self.get_params().items() if name not in ELSEWHERE}
         known = {name: value for name, value in metrics.items() if np.isfinite(value)}
         self.ensemble_ = ensemble.with_settings(
             learner=self.name, parameters=parameters, metrics={"held_out": known} if known else {}, **honest
@@ -181,6 +214,8 @@ def _plain(value: Any) -> Any:
         return value.item()
     if isinstance(value, (list, tuple, np.ndarray)):
         return [_plain(item) for item in value]
+    if isinstance(value, Mapping):
+        return {str(name): _plain(item) for name, item in value.items()}
     return value if value is None or isinstance(value, (str, int, float, bool)) else repr(value)
 
 

@@ -87,14 +87,14 @@ class GreedyLearner(Learner):
     def _ensemble(self, trees: Flat, prepared: Prepared, vote: Any) -> Ensemble:
         """Trees as they are to be served."""
         settings: dict[str, Any] = {"vote": vote, "order": self.order, "stop": self.stop, "smoothing": prepared.smoothing()}
+        settings["penalties"] = prepared.penalties
         return Ensemble(trees, prepared.schema, prepared.costs, classes=self.classes_.tolist(), **settings)
 
     def _measure(self, trees: Flat, prepared: Prepared, rows: Rows, vote: Any) -> tuple[float, float]:
-        """Error and mean cost of trees on some rows, under the learner's own order and stop."""
+        """Error, or what mistakes cost, and mean cost of trees on some rows, under the learner's own order and stop."""
         ensemble = self._ensemble(trees, prepared, vote)
         found = acquire_classes(ensemble, rows.codes, n_jobs=self.n_jobs)
-        wrong = float(np.average(found.labels != rows.classes, weights=rows.weights))
-        return wrong, float(np.average(found.cost, weights=rows.weights))
+        return prepared.mistakes(found.labels, rows), float(np.average(found.cost, weights=rows.weights))
 
 
 @learner

@@ -7,7 +7,7 @@ made from these.
 import inspect
 import math
 import numbers
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeVar, dataclass_transform
 
@@ -55,14 +55,15 @@ class Number:
 
 @dataclass(frozen=True)
 class NumberOr:
-    """A number, or a word that stands for how to find it."""
+    """A number, or a word that stands for how to find it, or None."""
 
     number: Number
-    word: str
+    word: str | None
 
     def wrong(self, value: Any) -> str | None:
         expected = self.number.wrong(value)
-        return None if expected is None or value == self.word else f"{expected}, or {self.word!r}"
+        same = value is None if self.word is None else isinstance(value, str) and value == self.word
+        return None if expected is None or same else f"{expected}, or {self.word!r}"
 
 
 @dataclass(frozen=True)
@@ -114,6 +115,28 @@ class Columns:
 
 
 @dataclass(frozen=True)
+class Directions:
+    """Columns by name, and for each whether more of it can only raise what is told (1) or lower it (-1); or None."""
+
+    def wrong(self, value: Any) -> str | None:
+        if value is None or (isinstance(value, Mapping) and all(not isinstance(way, bool) and way in (1, -1) for way in value.values())):
+            return None
+        return "a mapping of columns to 1 or -1, or None"
+
+
+@dataclass(frozen=True)
+class ClassWeights:
+    """How much a case of each class counts: a mapping of labels to numbers, "balanced" or None; labels are checked when they are known."""
+
+    def wrong(self, value: Any) -> str | None:
+        if value is None or (isinstance(value, str) and value == "balanced"):
+            return None
+        if isinstance(value, Mapping) and all(Number(0).wrong(weight) is None for weight in value.values()):
+            return None
+        return 'a mapping of labels to numbers of at least 0, "balanced", or None'
+
+
+@dataclass(frozen=True)
 class Aside:
     """What a request says elsewhere, or the machine decides: budget, costs, threads, seed. Checked where it is used; `allowed` tells what
     it may be."""
@@ -124,7 +147,7 @@ class Aside:
         return None
 
 
-Kind = Choice | Flag | Number | NumberOr | Whole | Grid | Terms | Columns | Aside
+Kind = Choice | Flag | Number | NumberOr | Whole | Grid | Terms | Columns | Directions | ClassWeights | Aside
 
 
 @dataclass(frozen=True)

@@ -39,6 +39,7 @@ class Prepared:
     rows: Rows
     schema: Schema
     costs: CostModel
+    penalties: NDArray[np.float64] | None  # what mistakes cost, row: what is said, column: what is true
     seed: int
 
     def split(self, fraction: float, hold_out: bool) -> tuple[Rows, Rows | None]:
@@ -51,6 +52,11 @@ class Prepared:
         shuffled = np.random.default_rng((self.seed, 2**32)).permutation(total)
         held = min(total - 1, max(1, round(total * fraction)))
         return self.rows.some(np.sort(shuffled[held:])), self.rows.some(np.sort(shuffled[:held]))
+
+    def mistakes(self, said: NDArray[np.int32], rows: Rows) -> float:
+        """The share of rows whose label is wrong or, where mistakes have a price, what they cost in the mean."""
+        wrong = said != rows.classes if self.penalties is None else self.penalties[said, rows.classes]
+        return float(np.average(wrong, weights=rows.weights))
 
     def smoothing(self) -> float:
         """How many cases of the training shares are added to a node's own. A weight of 2 is two cases; where all weights are below 1, as

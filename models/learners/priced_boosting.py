@@ -4,18 +4,24 @@ from collections.abc import Iterator
 from typing import Any, Literal, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
+from frugal.models.costs import millionths, shown
 from frugal.models.ensemble import Ensemble
 from frugal.models.flat import Flat
 from frugal.models.growing.binning import MOST_BINS, Binning
 from frugal.models.growing.boosting import LOSSES, Booster
 from frugal.models.growing.grower import limits
-from frugal.models.growing.targets import of_cases, of_model, on_grid, owing
-from frugal.models.kernels.marks import CUT, ONE_CATEGORY
+from frugal.models.growing.targets import FREELY, NOBODY, of_cases, of_model, on_grid, owing
+from frugal.models.kernels.growth.context import Context
+from frugal.models.kernels.growth.questions import Bins
+from frugal.models.kernels.marks import CUT, SOME_CATEGORIES
 from frugal.models.learners.estimator import Learner
-from frugal.models.learners.parameters import Choice, Number, NumberOr, Whole, learned, learner, parameter
+from frugal.models.learners.parameters import Choice, Directions, Number, NumberOr, Whole, learned, learner, parameter
 from frugal.models.learners.prepared import Prepared, Rows
 from frugal.models.learners.progress import Progress, Tell, silent
+from frugal.models.naming import meant
+from frugal.models.schema import NUMERIC
 from frugal.models.threads import threads
 from frugal.models.tree import Tree
 
@@ -26,17 +32,18 @@ DEAREST, CHEAPEST = 8.0, 0.0005  # what the price of everything is worth at the 
 class PricedBoostingClassifier(Learner):
     """Gradient boosting in which a question is worth what it takes off the loss, less the money that its cases would pay.
 
-    Money counts for much at first and for less from level to level: early trees use the little that is worth most for its price, later
-    ones buy more. Asked in this order and stopped early, one ensemble serves every budget.
+        Money counts for much at first and for less from level to level: early trees use the little that is worth most for its price, later
+        ones buy more. Asked in this order and stopped early, one ensemble serves every budget.
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> X = np.array([[0, 0], [0, 1], [1, 0], [1, 1]] * 50)
-    >>> y = X[:, 0] | X[:, 1]
-    >>> boosted = PricedBoostingClassifier(costs=[1, 10], random_state=0).fit(X, y)
-    >>> boosted.acquire([[1, 0], [0, 1]]).labels.tolist()
-    [1, 1]
+        Examples
+        --------
+        >>> import numpy as np
+    from numpy.typing import NDArray
+        >>> X = np.array([[0, 0], [0, 1], [1, 0], [1, 1]] * 50)
+        >>> y = X[:, 0] | X[:, 1]
+        >>> boosted = PricedBoostingClassifier(costs=[1, 10], random_state=0).fit(X, y)
+        >>> boosted.acquire([[1, 0], [0, 1]]).labels.tolist()
+        [1, 1]
     """
 
     name = "priced-boosting"
@@ -59,6 +66,14 @@ class PricedBoostingClassifier(Learner):
     learning_rate: float = parameter(Number(0, 1), "the share of each tree's scores that is used", default=0.1)
     subsample: float = parameter(Number(0, 1), "the share of the rows that each tree is grown on", default=0.7)
     max_bins: int = parameter(Whole(2, MOST_BINS), "distinct values of a number that growing tells apart", default=255)
+    cap: float | None = parameter(
+        NumberOr(Number(0), None), "the most that may be spent on a case: trees are grown for cases that can buy no more", default=None
+    )
+    monotone: Any = parameter(
+        Directions(),
+        "numbers of which more can only raise (1) or lower (-1) the probability of the second class, by column",
+        default=None,
+    )
     n_trees_: int = learned()
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, *, progress: Tell = silent) -> Self:
@@ -70,18 +85,22 @@ class PricedBoostingClassifier(Learner):
         return self
 
     def _boosted(self, prepared: Prepared, rows: Rows, progress: Tell) -> Ensemble:
+        booster, (lams, each) = self._booster(prepared, rows), self._levels(prepared)
+        trees = rows.leaf()  # where there is one class
+        if rows.count > 1:
+            trees = Flat.of(_told(booster.trees(lams, each), len(lams) * each, progress))
+        settings: dict[str, Any] = {"vote": "additive", "order": "sequential", "stop": "leaf", "penalties": prepared.penalties}
+        return Ensemble(trees, prepared.schema, prepared.costs, classes=self.classes_.tolist(), **settings)
+
+    def _booster(self, prepared: Prepared, rows: Rows) -> Booster:
         jobs = threads(self.n_jobs)
         binning = Binning.of(rows.codes, prepared.schema, self.max_bins, jobs, prepared.seed)
-        bins = binning.apply(rows.codes, prepared.schema, jobs, CUT, ONE_CATEGORY)
+        bins = binning.apply(rows.codes, prepared.schema, jobs, CUT, SOME_CATEGORIES)
         weights = on_grid(rows.weights / rows.weights.mean())
-        if self.price == "case":
-            context = of_cases(prepared.costs, owing(bins.codes, bins.sizes))
-        else:
-            context = of_model(prepared.costs, self.subsample * weights.sum())
-        booster = Booster.of(
+        return Booster.of(
             bins,
             binning,
-            context,
+            self._context(prepared, bins, weights),
             rows.classes,
             rows.count,
             weights,
@@ -90,13 +109,34 @@ class PricedBoostingClassifier(Learner):
             learning_rate=float(self.learning_rate),
             subsample=float(self.subsample),
             limits=limits(leaves=int(self.max_leaves), rows=int(self.min_rows)),
+            trend=self._trend(prepared),
             seed=prepared.seed,
             threads=jobs,
         )
-        lams, each = self._levels(prepared)
-        trees = Flat.of(_told(booster.trees(lams, each), len(lams) * each, progress))
-        settings: dict[str, Any] = {"vote": "additive", "order": "sequential", "stop": "leaf"}
-        return Ensemble(trees, prepared.schema, prepared.costs, classes=self.classes_.tolist(), **settings)
+
+    def _context(self, prepared: Prepared, bins: Bins, weights: NDArray[np.float64]) -> Context:
+        """Who pays, and out of which purse."""
+        if self.price == "case":
+            purses = NOBODY if self.cap is None else np.full(len(weights), millionths(self.cap, "the cap"))
+            return of_cases(prepared.costs, owing(bins.codes, bins.sizes), purses)
+        if self.cap is not None:
+            raise ValueError("a cap is on what each case pays: price='model' counts what the model uses, not what cases pay")
+        return of_model(prepared.costs, self.subsample * weights.sum())
+
+    def _trend(self, prepared: Prepared) -> NDArray[np.int8]:
+        """Per feature 1, -1 or 0, or nothing at all where nothing is held."""
+        if not self.monotone:
+            return FREELY
+        if len(self.classes_) > 2:
+            raise ValueError(f"monotone is for two classes: there are {len(self.classes_)}")
+        trend = np.zeros(len(prepared.schema), np.int8)
+        for name, way in self.monotone.items():
+            if name not in prepared.schema.index:
+                raise ValueError(f"monotone names {shown(name)}{meant(name, prepared.schema.names)}, which is no column")
+            if prepared.schema[name].kind != NUMERIC:
+                raise ValueError(f"monotone names {name!r}: its values are categories, which have no order")
+            trend[prepared.schema.index[name]] = way
+        return trend
 
     def _levels(self, prepared: Prepared) -> tuple[list[float], int]:
         """The worth of a unit of money at each level, and how many trees each has."""

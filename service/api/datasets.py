@@ -71,7 +71,7 @@ class ColumnShown(Strict):
     low: float | None
     high: float | None
     whole: bool | None
-    cost: float
+    cost: float | None
     group: str | None
     cost_in_group: float | None
     delayed: bool

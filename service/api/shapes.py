@@ -104,7 +104,7 @@ class PriceBody(Strict):
 
     model_config = example({"cost": 7.27, "group": "blood", "cost_in_group": 5.17, "delayed": True})
 
-    cost: Cost
+    cost: Cost | None = Field(description="null: never to be bought")
     group: FeatureName | None = None
     cost_in_group: Cost | None = Field(None, description="the cost once another feature of the group is bought")
     delayed: bool = False
@@ -113,7 +113,7 @@ class PriceBody(Strict):
 
 
 CostOrPrice = Annotated[
-    Annotated[Cost, Tag("<number>")] | Annotated[PriceBody, Tag("<price>")],
+    Annotated[Cost | None, Tag("<number>")] | Annotated[PriceBody, Tag("<price>")],
     Discriminator(lambda given: "<price>" if isinstance(given, (dict, PriceBody)) else "<number>"),
 ]
 Costs = dict[FeatureName, CostOrPrice]

@@ -60,7 +60,7 @@ def train(options: argparse.Namespace) -> str:
     dump(ensemble, options.out)
     if options.plot and "curve" in ensemble.metrics:
         _plot(ensemble, options)
-    paid = {price.feature: price.cost for price in ensemble.costs.prices}
+    paid = {price.feature: price.cost or 0.0 for price in ensemble.costs.prices}
     return f"{report(len(ensemble), ensemble.metrics, paid)}\n\nwritten to {options.out}"
 
 
@@ -162,5 +162,6 @@ def _summary(ensemble: Ensemble) -> str:
     for feature, price in zip(ensemble.schema.features, ensemble.costs.prices, strict=True):
         inside = "" if price.cost_in_group is None else f"{price.cost_in_group:,.2f}"
         unused = "" if feature.name in ensemble.used else "  (no tree asks for it)"
-        lines.append(f"{feature.name:24} {feature.kind:12} {price.cost:>10,.2f} {inside:>10}  {price.group or ''}{unused}".rstrip())
+        cost = "never" if price.cost is None else f"{price.cost:,.2f}"
+        lines.append(f"{feature.name:24} {feature.kind:12} {cost:>10} {inside:>10}  {price.group or ''}{unused}".rstrip())
     return "\n".join(lines)

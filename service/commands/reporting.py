@@ -10,7 +10,7 @@ def report(trees: int, metrics: Mapping[str, Any], costs: Mapping[str, float]) -
     """Error, cost and the features most asked for, on rows that the learner never saw."""
     if "rows" not in metrics:
         return "no rows held out to measure on"
-    most = sorted(metrics["feature_use"].items(), key=lambda item: -item[1])[:8]
+    most = [(name, share) for name, share in sorted(metrics["feature_use"].items(), key=lambda item: -item[1])[:8] if share]
     return "\n".join(
         [
             f"{trees} trees, measured on {metrics['rows']:,} rows the learner never saw",

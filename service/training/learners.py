@@ -8,7 +8,21 @@ from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, Validatio
 
 from frugal.models.learners import LEARNERS
 from frugal.models.learners.estimator import Learner
-from frugal.models.learners.parameters import Aside, Choice, Columns, Flag, Grid, Kind, Number, NumberOr, Terms, Whole, parameters_of
+from frugal.models.learners.parameters import (
+    Aside,
+    Choice,
+    ClassWeights,
+    Columns,
+    Directions,
+    Flag,
+    Grid,
+    Kind,
+    Number,
+    NumberOr,
+    Terms,
+    Whole,
+    parameters_of,
+)
 from frugal.models.naming import meant
 from frugal.service.errors import InvalidRequest
 
@@ -59,6 +73,8 @@ def _annotation(kind: Kind) -> Any:
             return Annotated[float, Field(gt=low, lt=high)]
         case Number(low, high):
             return Annotated[float, Field(ge=low, le=None if high == float("inf") else high)]
+        case NumberOr(number, None):
+            return _annotation(number) | None
         case NumberOr(number, word):
             return Annotated[
                 Annotated[_annotation(number), Tag("<number>")] | Annotated[Literal[word], Tag("<word>")],
@@ -76,6 +92,14 @@ def _annotation(kind: Kind) -> Any:
             return Annotated[list[Term], Field(min_length=1)] | None
         case Columns():
             return list[str] | None
+        case Directions():
+            return dict[str, Literal[1, -1]] | None
+        case ClassWeights():
+            weights = dict[str, Annotated[float, Field(ge=0)]]
+            return Annotated[
+                Annotated[weights, Tag("<weights>")] | Annotated[Literal["balanced"] | None, Tag("<word>")],
+                Discriminator(lambda given: "<weights>" if isinstance(given, dict) else "<word>"),
+            ]
         case _:
             raise TypeError(f"{kind} has no form on the wire")
 

@@ -45,7 +45,7 @@ def train(table: Columns, spec: Spec, tell: Tell = silent, n_jobs: int = -1) -> 
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         learner.fit(X.rows(kept), labels[kept], progress=lambda told: tell(replace(told, fraction=GROWN * told.fraction)))
-    ensemble: Ensemble = with_penalties(learner.ensemble_, spec.penalties)
+    ensemble: Ensemble = learner.ensemble_
     tell(Progress("measuring", GROWN, len(ensemble)))
     if len(test):
         ensemble = measured(ensemble, X.rows(test), labels[test], n_jobs, spec.seed)
@@ -61,21 +61,10 @@ def split(rows: int, test_fraction: float, seed: int) -> tuple[NDArray[np.int64]
 
 def make_learner(spec: Spec, features: list[str], n_jobs: int) -> Any:
     settings = {"costs": cost_model(spec.costs, features), "n_jobs": n_jobs, "random_state": spec.seed, **spec.params}
+    settings["misclassification_cost"] = spec.penalties
     if spec.budget is not None:
         settings["budget"] = spec.budget
     return LEARNERS[spec.learner](**settings)
-
-
-def with_penalties(ensemble: Ensemble, penalties: Penalties | None) -> Ensemble:
-    """The same trees, which then say the label of least expected penalty; a penalty that is not named is 0."""
-    if penalties is None:
-        return ensemble
-    classes = [str(label) for label in ensemble.classes]
-    if isinstance(penalties, (int, float)):
-        matrix = float(penalties) * (1 - np.eye(len(classes)))
-    else:
-        matrix = np.array([[penalties.get(true, {}).get(said, 0.0) for true in classes] for said in classes])
-    return ensemble.with_settings(penalties=matrix)
 
 
 def check_penalties(penalties: Penalties | None, labels: NDArray[np.str_]) -> None:

@@ -1,14 +1,27 @@
 """Prices, groups, exact money, and the price list as CSV."""
 
 import io
+import math
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frugal.models import CostModel, Price
+from frugal.models import (
+    BudgetForestClassifier,
+    CostModel,
+    Ensemble,
+    Feature,
+    GreedyTreeClassifier,
+    Leaf,
+    Price,
+    PricedBoostingClassifier,
+    Schema,
+    Split,
+)
 from frugal.models.costs import millionths, money, price_gaps
 
 HEART = Path(__file__).parents[2] / "examples" / "heart" / "costs.csv"
@@ -185,3 +198,32 @@ def test_a_price_list_from_a_spreadsheet(tmp_path):
     path.write_bytes(b"feature,cost\n\xff,1\n")
     with pytest.raises(ValueError, match="is not UTF-8 text: invalid start byte at byte 13"):
         CostModel.from_csv(path)
+
+
+def test_what_has_no_price_is_never_to_be_bought(tmp_path):
+    costs = CostModel([Price("age", 1), Price("biopsy", None, question="?"), Price("sugar", 5, "blood", 3), Price("fat", 7, "blood", 5)])
+    assert costs.total(["age", "biopsy", "sugar", "fat"]) == 11
+    assert costs.marginal("biopsy") == math.inf
+    assert costs.served.floor == CostModel([Price("age", 1), Price("sugar", 5), Price("fat", 7)]).served.floor
+    costs.to_csv(tmp_path / "costs.csv")
+    assert "biopsy,never,,,false,,?" in (tmp_path / "costs.csv").read_text()
+    assert CostModel.from_csv(tmp_path / "costs.csv") == costs
+    assert CostModel.of({"age": None, "sex": 2}, ["age", "sex"]).prices[0].cost is None
+    with pytest.raises(ValueError, match="'biopsy' has a cost_in_group but no cost"):
+        Price("biopsy", None, "g", 2)
+    with pytest.raises(ValueError, match="cost is '': expected a number of at least 0, or never: it is not to be bought"):
+        CostModel.from_csv(io.StringIO("feature,cost\nage,\n"))
+
+
+def test_no_tree_asks_for_what_has_no_price():
+    tree = Split("age", [1, 1], threshold=3, children=[Leaf([1, 0]), Leaf([0, 1])])
+    with pytest.raises(ValueError, match="a tree asks for 'age', priced None"):
+        Ensemble.of([tree], Schema([Feature("age")]), [None], classes=["a", "b"], vote="counts")
+
+
+@pytest.mark.parametrize("kind", [BudgetForestClassifier, GreedyTreeClassifier, PricedBoostingClassifier])
+def test_no_learner_uses_what_has_no_price(kind):
+    X = np.array([[i, i % 7] for i in range(200)], float)
+    learner = kind(costs=[None, 3], random_state=0).fit(X, (X[:, 0] + 20 * X[:, 1] > 160).astype(int))
+    assert learner.ensemble_.used == {"x1"}
+    assert learner.acquire(X).cost.max() == 3

@@ -146,7 +146,7 @@ def test_it_compiles_into_the_cache_that_others_read_with_less_priority_and_ends
     pid = compiler.process.pid
     try:
         wait_for(lambda: list(tmp_path.rglob("*.nbc")))
-        assert os.getpriority(os.PRIO_PROCESS, pid) == warming.NICE
+        assert os.getpriority(os.PRIO_PROCESS, pid) == min(os.getpriority(os.PRIO_PROCESS, 0) + warming.NICE, 19)
     finally:
         compiler.end()
     assert gone(pid)

@@ -63,7 +63,8 @@ def _column_row(column: Json) -> tuple[str, ...]:
     distinct = "many" if column["distinct"] is None else f"{column['distinct']:,}"
     inside = "" if column["cost_in_group"] is None else f"{column['cost_in_group']:,.2f}"
     about = column["name"], column["kind"], f"{column['missing']:,}", distinct, _values(column)
-    return (*about, f"{column['cost']:,.2f}", inside, column["group"] or "")
+    cost = "never" if column["cost"] is None else f"{column['cost']:,.2f}"
+    return (*about, cost, inside, column["group"] or "")
 
 
 def _values(column: Json) -> str:

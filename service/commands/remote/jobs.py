@@ -92,7 +92,7 @@ def ended(options: argparse.Namespace, job: Json, told: int = 0) -> str:
 
 
 def _report(job: Json) -> str:
-    costs = {name: job["costs"].get(name, {"cost": 1.0})["cost"] for name in job["metrics"].get("feature_use", {})}
+    costs = {name: job["costs"].get(name, {"cost": 1.0})["cost"] or 0.0 for name in job["metrics"].get("feature_use", {})}
     return report(job["progress"]["trees"], job["metrics"], costs)
 
 

@@ -6,6 +6,7 @@ import pytest
 from frugal.models.growing.boosting import Booster
 from frugal.models.growing.grower import limits
 from frugal.models.growing.targets import FREELY, of_cases, of_model, owing
+from frugal.models.tree import ENDS
 from tests.models.growing.engine import Case
 from tests.models.growing.test_engine import close, costs_of, table
 from tests.naive import boosting as naive
@@ -116,3 +117,11 @@ def test_rows_that_were_not_drawn_pay_too():
 def test_no_tree_where_no_question_is_worth_its_price():
     case, costs = Case(table(7, 500, FORMS, classes=2), FORMS), costs_of(FORMS)
     assert len(list(booster(case, costs, 2).trees([1e6, 1e5], 5))) == 1
+
+
+def test_a_leaf_has_no_way_for_missing_values():
+    """Where leaves are few, nodes that were searched for a question are leaves in the end."""
+    case, costs = Case(table(8, 800, FORMS, classes=2), FORMS), costs_of(FORMS)
+    for tree in booster(case, costs, 2).trees([1e-6], 4):
+        assert (tree.missing[tree.feature < 0] == ENDS).all()
+        assert len(tree.feature) <= 9

@@ -244,11 +244,11 @@ def test_a_data_set_under_a_job_stays(trainer: httpx.Client) -> None:
 
 def test_learners_say_their_parameters(trainer: httpx.Client) -> None:
     items = trainer.get("/v1/admin/learners").json()["items"]
-    assert [item["name"] for item in items] == ["budget-forest", "greedy-tree"]
+    assert [item["name"] for item in items] == ["budget-forest", "greedy-tree", "priced-boosting"]
     assert items[0]["parameters"]["properties"]["max_trees"]["default"] == 40
 
 
-@pytest.mark.parametrize("learner", ["budget-forest", "greedy-tree"])
+@pytest.mark.parametrize("learner", ["budget-forest", "greedy-tree", "priced-boosting"])
 def test_every_learner_trains(trainer: httpx.Client, learner: str) -> None:
     job = finished(trainer, submit(trainer, learner=learner, params={}, budget=None)["id"])
     assert (job["status"], job["failure"]) == ("done", None)
