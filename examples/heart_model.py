@@ -1,4 +1,4 @@
-"""The model of the heart example, trained anew: `make example`. A budget forest within a mean cost of 60.
+"""The model of the heart example, trained anew: `make example`. One model for every budget.
 
 python -m examples.heart_model
 """
@@ -19,9 +19,7 @@ def trained() -> Ensemble:
     spec = Spec(
         dataset="heart",
         label="disease",
-        learner="budget-forest",
-        params={"alpha": [0, 2, 4, 8]},
-        budget=60,
+        learner="frontier",
         costs=from_model(CostModel.from_csv(FOLDER / "costs.csv")),
     )
     return train(read_file(FOLDER / "heart.csv"), spec).ensemble

@@ -6,6 +6,7 @@ from frugal.models.costs import CostModel, Price
 from frugal.models.decide import Ask, Decision, Standing, Stop, Wait, decide, stand
 from frugal.models.ensemble import Ensemble
 from frugal.models.learners.budget_forest import BudgetForestClassifier
+from frugal.models.learners.frontier import FrontierClassifier
 from frugal.models.learners.greedy import GreedyTreeClassifier
 from frugal.models.learners.priced_boosting import PricedBoostingClassifier
 from frugal.models.schema import Feature, Schema
@@ -20,6 +21,7 @@ __all__ = [
     "Decision",
     "Ensemble",
     "Feature",
+    "FrontierClassifier",
     "GreedyTreeClassifier",
     "Leaf",
     "Price",

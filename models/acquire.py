@@ -7,11 +7,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from frugal.models.costs import MILLION
-from frugal.models.decide import _confidence, _remaining
+from frugal.models.decide import _capped, _confidence, _remaining
 from frugal.models.ensemble import Ensemble
+from frugal.models.frontier import Stopping, stop_at
 from frugal.models.kernels.serving import acquiring
 from frugal.models.kernels.serving.walking import AT_LEAVES
 from frugal.models.threads import in_threads
+
+TO_THE_END = Stopping(None, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,16 +33,26 @@ def acquire(
     X: Any,
     budget: float | None = None,
     *,
+    aim: float | None = None,
     confidence: float | None = None,
+    cap: float | None = None,
     to_leaves: bool = False,
     n_jobs: int | None = None,
 ) -> Acquisition:
     """Drive every row of a table of codes (nan: missing) to the end of its session.
 
-    A missing cell is an unavailable answer: it is asked for and costs nothing. `budget` is a hard limit per row. The same as `decide` step
-    by step; `to_leaves` walks every tree to its end, whatever the ensemble's stop; `n_jobs` threads share the rows (None: 1, -1: all).
+    A missing cell is an unavailable answer: it is asked for and costs nothing. `budget` is a hard limit per row, `aim` a mean cost over
+    rows like those in training. A model with operating points stops by one of them, unless `confidence` or `cap` say when. The same as
+    `decide` step by step; `to_leaves` walks every tree to its end, whatever the ensemble's stop; `n_jobs` threads share the rows (None: 1,
+    -1: all).
     """
-    found = acquire_classes(ensemble, X, budget, confidence=confidence, to_leaves=to_leaves, n_jobs=n_jobs)
+    if not to_leaves and cap is None:
+        stopping = stop_at(ensemble.frontier, budget, aim, confidence)
+    elif aim is not None:
+        raise ValueError("aim and cap both say when to stop: give one of them" if cap is not None else "aim stops before the leaves")
+    else:
+        stopping = Stopping(confidence, cap)
+    found = acquire_classes(ensemble, X, budget, stopping, to_leaves=to_leaves, n_jobs=n_jobs)
     return replace(found, labels=_named(ensemble, found.labels))
 
 
@@ -47,18 +60,18 @@ def acquire_classes(
     ensemble: Ensemble,
     X: Any,
     budget: float | None = None,
+    stopping: Stopping = TO_THE_END,
     *,
-    confidence: float | None = None,
     to_leaves: bool = False,
     n_jobs: int | None = None,
 ) -> Acquisition:
-    """`acquire` with positions in `classes` for labels."""
+    """`acquire` with positions in `classes` for labels; no operating point is looked for."""
     table = codes_of(ensemble, X)
     rows, classes = len(table), len(ensemble.classes)
     labels, costs = np.empty(rows, np.int32), np.empty(rows, np.int64)
     probabilities, votes = np.empty((rows, classes)), np.empty((rows, classes))
     acquired = np.zeros((rows, len(ensemble.schema)), np.bool_)
-    limit, sure = _remaining(budget, 0), _confidence(confidence)
+    limit, sure, cap = _remaining(budget, 0), _confidence(stopping.confidence), _capped(stopping.cap, 0)
     forest = ensemble.served._replace(stop=AT_LEAVES) if to_leaves else ensemble.served
 
     def work(part: slice) -> None:
@@ -69,6 +82,7 @@ def acquire_classes(
             table[part],
             limit,
             sure,
+            cap,
             labels[part],
             probabilities[part],
             votes[part],
@@ -92,7 +106,7 @@ def predict_classes(ensemble: Ensemble, X: Any, n_jobs: int | None = None) -> tu
     labels, probabilities = np.empty(len(table), np.int32), np.empty((len(table), len(ensemble.classes)))
 
     def work(part: slice) -> None:
-        acquiring.predict(ensemble.served, ensemble.trail, table[part], labels[part], probabilities[part])
+        acquiring.predict(ensemble.served, ensemble.trail, ensemble.prices, table[part], labels[part], probabilities[part])
 
     in_threads(work, len(table), n_jobs)
     return labels, probabilities

@@ -17,7 +17,7 @@ from frugal.models.flat import Flat
 from frugal.models.schema import Feature, Schema
 from frugal.models.tensors import DTYPES, BadArchive, NotArchive, find_places, from_json, read_header, seal, write_header
 
-FORMAT = 2
+FORMAT = 3
 PIECE = 1024 * 1024
 TYPES = {  # what each array may be: the first that holds it is written
     "feature": ("I8", "I16", "I32"),
@@ -33,6 +33,7 @@ TYPES = {  # what each array may be: the first that holds it is written
     "roots": ("I32",),
     "weights": ("F64",),
 }
+READER = "reader_"  # before the names of the arrays of an ensemble's reader
 WANTED = (
     "format",
     "schema",
@@ -43,10 +44,13 @@ WANTED = (
     "order",
     "vote",
     "stop",
+    "sureness",
     "delayed",
     "penalties",
     "smoothing",
     "calibration",
+    "blend",
+    "frontier",
     "metrics",
 )
 
@@ -73,13 +77,23 @@ def dump(ensemble: Ensemble, target: "str | os.PathLike[str] | BinaryIO | None" 
 
 def archived(ensemble: Ensemble) -> list[memoryview]:
     """The archive in parts, for those who pass a large one on: the arrays are not copied where their types are the smallest already."""
-    flat = ensemble.flat._asdict()
-    flat["value_count"] = np.diff(flat.pop("value_start"))
-    types = {name: next(kind for kind in kinds if _holds(kind, flat[name])) for name, kinds in TYPES.items()}
+    flat = _columns(ensemble.flat) | ({} if ensemble.reader is None else _columns(ensemble.reader, READER))
+    types = {name: next(kind for kind in kinds if _holds(kind, flat[name])) for name, kinds in _types(ensemble.reader is not None).items()}
     arrays = {name: np.ascontiguousarray(flat[name], DTYPES[kind]) for name, kind in types.items()}
     header = write_header({name: (types[name], array.shape) for name, array in arrays.items()}, _manifest(ensemble))
     parts = [array.data.cast("B") for array in arrays.values() if array.size]
     return [memoryview(seal(header, parts)), *parts]
+
+
+def _columns(flat: Flat, before: str = "") -> dict[str, NDArray[Any]]:
+    columns = flat._asdict()
+    columns["value_count"] = np.diff(columns.pop("value_start"))
+    return {before + name: column for name, column in columns.items()}
+
+
+def _types(reads: bool) -> dict[str, tuple[str, ...]]:
+    """What each array of a file may be: those of the trees that ask, then those of the reader, if there is one."""
+    return TYPES | ({READER + name: kinds for name, kinds in TYPES.items()} if reads else {})
 
 
 def _holds(kind: str, array: NDArray[Any]) -> bool:
@@ -120,11 +134,12 @@ def _opened(path: "str | os.PathLike[str]") -> Iterator[tuple[BinaryIO, int]]:
 
 
 def _load(file: BinaryIO, size: int) -> Ensemble:
-    header, manifest, room = read_header(file, size)
-    places = find_places(header, room, {name: (kinds, 1) for name, kinds in TYPES.items()})
+    header, text, room = read_header(file, size)
+    manifest = _read_manifest(text)
+    places = find_places(header, room, {name: (kinds, 1) for name, kinds in _types(manifest["blend"] is not None).items()})
     arrays = {name: _read_array(file, place.dtype, place.shape) for name, place in places.items()}
     try:
-        return _build(_read_manifest(manifest), arrays)
+        return _build(manifest, arrays)
     except BadArchive:
         raise
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError) as error:
@@ -151,10 +166,13 @@ def _manifest(ensemble: Ensemble) -> dict[str, Any]:
         "vote": ensemble.vote,
         "order": ensemble.order,
         "stop": ensemble.stop,
+        "sureness": ensemble.sureness,
         "delayed": ensemble.delayed,
         "penalties": None if ensemble.penalties is None else ensemble.penalties.tolist(),
         "smoothing": ensemble.smoothing,
         "calibration": ensemble.calibration,
+        "blend": None if ensemble.reader is None else ensemble.blend,
+        "frontier": None if ensemble.frontier is None else ensemble.frontier.as_dict(),
         "schema": [
             {"name": f.name, "kind": f.kind, "categories": list(f.categories), "unit": f.unit, "question": f.question}
             for f in ensemble.schema.features
@@ -180,17 +198,27 @@ def _read_manifest(text: str) -> dict[str, Any]:
 
 
 def _build(manifest: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Ensemble:
-    counts = arrays.pop("value_count")
-    if counts.sum(dtype=np.uint64) != len(arrays["values"]):
-        raise BadArchive(f"value_count adds up to {counts.sum(dtype=np.uint64):,}: there are {len(arrays['values']):,} values")
-    arrays["value_start"] = np.zeros(len(counts) + 1, np.int32)
-    np.cumsum(counts, dtype=np.int32, out=arrays["value_start"][1:])
+    settings = {name: manifest[name] for name in WANTED if name not in ("format", "schema", "costs")}
+    if settings["blend"] is None:
+        settings.pop("blend")
+    else:
+        settings["reader"] = _flat(arrays, READER)
     return Ensemble(
-        Flat(**arrays),
+        _flat(arrays),
         Schema(Feature(**entry) for entry in manifest["schema"]),
         CostModel(Price(**entry) for entry in manifest["costs"]),
-        **{name: manifest[name] for name in WANTED if name not in ("format", "schema", "costs")},
+        **settings,
     )
+
+
+def _flat(arrays: dict[str, NDArray[Any]], before: str = "") -> Flat:
+    columns = {name: arrays[before + name] for name in TYPES}
+    counts = columns.pop("value_count")
+    if counts.sum(dtype=np.uint64) != len(columns["values"]):
+        raise BadArchive(f"{before}value_count adds up to {counts.sum(dtype=np.uint64):,}: there are {len(columns['values']):,} values")
+    columns["value_start"] = np.zeros(len(counts) + 1, np.int32)
+    np.cumsum(counts, dtype=np.int32, out=columns["value_start"][1:])
+    return Flat(**columns)
 
 
 def _write_whole(path: Path, parts: Iterable[memoryview]) -> None:

@@ -14,12 +14,13 @@ from frugal.models.kernels.serving.walking import ANSWERED, BOUGHT, PENDING
 from frugal.models.schema import Value
 
 UNLIMITED = np.iinfo(np.int64).max
-REASONS: dict[int, Literal["leaf", "decided", "confident", "budget", "exhausted"]] = {
+REASONS: dict[int, Literal["leaf", "decided", "confident", "budget", "exhausted", "aim"]] = {
     deciding.AT_LEAF: "leaf",
     deciding.DECIDED: "decided",
     deciding.CONFIDENT: "confident",
     deciding.BUDGET: "budget",
     deciding.EXHAUSTED: "exhausted",
+    deciding.AIM: "aim",
 }
 
 
@@ -45,7 +46,7 @@ class Wait:
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """The prediction, and why nothing more is asked: leaf, decided, confident, budget or exhausted.
+    """The prediction, and why nothing more is asked: leaf, decided, confident, budget, exhausted or aim.
 
     `probabilities` say how likely each class is, `votes` which share of the trees' votes it has.
     """
@@ -78,6 +79,7 @@ def decide(
     bought: Collection[str] | None = None,
     pending: Iterable[str] = (),
     confidence: float | None = None,
+    cap: float | None = None,
 ) -> Decision:
     """What to do next with a case of which `answers` are known.
 
@@ -88,7 +90,10 @@ def decide(
     seed : for votes that draw trees at random; the four here draw none
     bought : the features whose purchase set the prices; by default every answer that is not None
     pending : features that are ordered but not yet in
-    confidence : stop once the label's told probability reaches this; 1 never stops on it
+    confidence : stop once the label's told probability reaches this (with the ensemble's sureness "penalty": 1 less the penalty to be
+        expected, as a share of the greatest one); 1 never stops on it
+    cap : stop rather than ask what would bring what was spent above this. An operating point of the model is a confidence and a cap;
+        `decide` looks for none by itself
 
     Examples
     --------
@@ -103,7 +108,7 @@ def decide(
     >>> decide(ensemble, {"fever": "yes"})
     Stop(label='flu', probabilities={'well': 0.32, 'flu': 0.6799999999999999}, votes={'well': 0.25, 'flu': 0.75}, reason='leaf')
     """
-    return stand(ensemble, answers, budget, spent, seed, bought=bought, pending=pending, confidence=confidence).decision
+    return stand(ensemble, answers, budget, spent, seed, bought=bought, pending=pending, confidence=confidence, cap=cap).decision
 
 
 def stand(
@@ -116,11 +121,12 @@ def stand(
     bought: Collection[str] | None = None,
     pending: Iterable[str] = (),
     confidence: float | None = None,
+    cap: float | None = None,
 ) -> Standing:
     """`decide`, with the prediction as it stands now beside the decision: what Stop would say."""
     row, state = _encode(ensemble, answers, bought, pending)
     verdict, feature, cost, price, trees, undecided, label, told, wanted = deciding.decide(
-        ensemble.served, ensemble.prices, row, state, _remaining(budget, spent), _confidence(confidence)
+        ensemble.served, ensemble.prices, row, state, _remaining(budget, spent), _confidence(confidence), _capped(cap, spent)
     )
     probabilities, votes = told.tolist()
     chances = dict(zip(ensemble.classes, probabilities, strict=True))
@@ -162,6 +168,11 @@ def _encode(ensemble: Ensemble, answers: Mapping[str, Value], bought: Collection
 def _remaining(budget: float | None, spent: float) -> int:
     paid = 0 if spent.__class__ is int and spent == 0 else millionths(spent, "spent")
     return UNLIMITED if budget is None else millionths(budget, "the budget") - paid
+
+
+def _capped(cap: float | None, spent: float) -> int:
+    """What the next question may cost; one that costs nothing always may."""
+    return UNLIMITED if cap is None else max(0, millionths(cap, "the cap") - millionths(spent, "spent"))
 
 
 def _confidence(confidence: float | None) -> float:

@@ -14,9 +14,12 @@ from frugal.models.calibrate import Calibration
 from frugal.models.costs import LONGEST_NAME, LONGEST_TEXT, CostModel, is_word, shown
 from frugal.models.describing import path_text, tree_text
 from frugal.models.flat import LOUDEST, Flat, packed
+from frugal.models.frontier import Frontier
 from frugal.models.kernels.pricing import Prices
 from frugal.models.kernels.serving import walking
 from frugal.models.kernels.serving.checking import trail_starts
+from frugal.models.kernels.serving.nodes import NODE
+from frugal.models.kernels.serving.reading import Reader
 from frugal.models.kernels.serving.walking import Forest
 from frugal.models.naming import quoted
 from frugal.models.schema import Schema, Value
@@ -25,9 +28,15 @@ from frugal.models.votes import VOTES, ballot, prior
 
 ORDERS = {"sequential": walking.SEQUENTIAL, "votes": walking.VOTES}
 STOPS = {"leaf": walking.AT_LEAVES, "decided": walking.WHEN_DECIDED}
+SURENESSES = {"label": False, "penalty": True}
 DELAYS = {"wait": 0, "ahead": walking.AHEAD}
-TOLD = {"smoothing", "calibration", "learner", "parameters", "metrics"}  # settings that no array depends on
-SETTINGS = ("vote", "order", "stop", "delayed", "penalties", "smoothing", "calibration", "learner", "parameters", "metrics")
+TOLD = {"smoothing", "calibration", "frontier", "learner", "parameters", "metrics"}  # settings that no array depends on
+WAYS = ("vote", "order", "stop", "sureness", "delayed", "penalties", "reader", "blend")
+SETTINGS = (*WAYS, *sorted(TOLD))
+SILENT = Reader(
+    np.empty(0, NODE), np.empty(0, np.int16), np.empty(0, np.int32), np.zeros(1, np.int32), np.empty(0, np.uint8), 1,
+    np.empty(0, np.uint8), 8, 0.0,
+)  # fmt: skip
 MOST_CLASSES = 2**16  # their positions are kept in two bytes
 DEEPEST = 20  # levels of arrays and objects in parameters and metrics
 Label = str | int | float | bool
@@ -35,6 +44,10 @@ Label = str | int | float | bool
 
 class Ensemble:
     """Some trees, the order to ask in, and how they vote.
+
+    A `reader` is a second ensemble, additive, that says what is known means; `blend` is its share in what is told. A confidence is compared
+    with the told probability of the label or, with sureness "penalty", with 1 less the penalty to be expected of it, as a share of the
+    greatest one. `frontier` has the operating points.
 
     The arrays of `flat` are taken over where they can be written: a large forest is held once. Nobody may change them afterwards.
 
@@ -67,10 +80,14 @@ class Ensemble:
         vote: Literal["majority", "counts", "weighted", "additive"],
         order: Literal["sequential", "votes"] = "votes",
         stop: Literal["leaf", "decided"] = "decided",
+        sureness: Literal["label", "penalty"] = "label",
         delayed: Literal["wait", "ahead"] = "wait",
         penalties: Any = None,
+        reader: Flat | None = None,
+        blend: float = 0.5,
         smoothing: float = 1.0,
         calibration: Mapping[str, Any] | None = None,
+        frontier: Mapping[str, Any] | None = None,
         learner: str | None = None,
         parameters: Mapping[str, Any] | None = None,
         metrics: Mapping[str, Any] | None = None,
@@ -78,34 +95,53 @@ class Ensemble:
         self.schema = schema
         self.costs = costs.arranged(schema.names) if isinstance(costs, CostModel) else CostModel.of(costs, schema.names)
         self.classes = _classes(classes)
-        self.vote, self.order, self.stop, self.delayed = vote, order, stop, delayed
+        self.vote, self.order, self.stop, self.sureness, self.delayed = vote, order, stop, sureness, delayed
         for name, value, allowed in (
             ("vote", vote, VOTES),
             ("order", order, ORDERS),
             ("stop", stop, STOPS),
+            ("sureness", sureness, SURENESSES),
             ("delayed", delayed, DELAYS),
         ):
             if value not in tuple(allowed):  # a file may hold what has no hash
                 raise ValueError(f"{name} is {value!r}: expected one of {', '.join(map(repr, allowed))}")
         self.penalties = _penalties(penalties, len(self.classes))
-        self._describe(smoothing, calibration, learner, parameters, metrics)
+        self._describe(smoothing, calibration, frontier, learner, parameters, metrics)
         self._arrays = flat.own()
         parent = self._arrays.check(schema, len(self.classes), vote)
         self.flat = self._arrays.frozen()
+        self.blend = 0.5 if reader is None else _blend(blend)
+        self._reads = None if reader is None else self._checked_reader(reader)
         self.trail = trail_starts(parent, self._arrays.roots)  # where each tree's longest path starts in an array of all
         self.served = self._served(self._arrays, parent)
-        self.used = used_names(flat, schema)
+        self.used = used_names(flat, schema) | (used_names(reader, schema) if reader is not None else frozenset())
         self._check_sold()
+
+    @property
+    def reader(self) -> Flat | None:
+        """The trees that say what is known means, where that is not left to those that ask."""
+        return None if self._reads is None else self._reads.frozen()
+
+    def _checked_reader(self, reader: Flat) -> Flat:
+        if self.stop == "decided":
+            raise ValueError("with a reader nothing is decided before all trees are at their ends: use stop='leaf'")
+        arrays = reader.own()
+        try:
+            arrays.check(self.schema, len(self.classes), "additive")
+        except ValueError as error:
+            raise ValueError(f"the reader: {error}") from None
+        return arrays
 
     def _check_sold(self) -> None:
         unsold = [price.feature for price in self.costs.prices if price.cost is None and price.feature in self.used]
         if unsold:
             raise ValueError(f"a tree asks for {quoted(unsold)}, priced None: what is never to be bought cannot be asked")
 
-    def _describe(self, smoothing: Any, calibration: Any, learner: Any, parameters: Any, metrics: Any) -> None:
-        """Set what says how sure the trees are, and where they come from."""
+    def _describe(self, smoothing: Any, calibration: Any, frontier: Any, learner: Any, parameters: Any, metrics: Any) -> None:
+        """Set what says how sure the trees are and when to stop, and where they come from."""
         self.smoothing = _smoothing(smoothing)
         self.calibration = None if calibration is None else Calibration.of(calibration, len(self.classes)).as_dict()
+        self.frontier = None if frontier is None else Frontier.of(frontier)
         if learner is not None and not isinstance(learner, str):
             raise ValueError(f"learner is {learner!r}: expected its name or None")
         if learner is not None and not is_word(learner):
@@ -141,13 +177,18 @@ class Ensemble:
             raise ValueError(f"trees is {trees!r}: expected a number from 1 to {len(self)}")
         if self.vote == "majority":
             return self._first(trees)
-        settings = {name: getattr(self, name) for name in SETTINGS if name != "metrics"}
+        settings = {name: getattr(self, name) for name in SETTINGS if name not in ("frontier", "metrics")}
         return Ensemble(self._arrays.first(trees, self.schema.arity), self.schema, self.costs, classes=self.classes, **settings)
+
+    def followed_by(self, trees: Flat) -> "Ensemble":
+        """The same with more trees behind its own."""
+        settings = {name: getattr(self, name) for name in SETTINGS if name not in ("frontier", "metrics")}
+        return Ensemble(self._arrays.followed_by(trees), self.schema, self.costs, classes=self.classes, **settings)
 
     def _first(self, trees: int) -> "Ensemble":
         """A prefix that shares this one's arrays: under "majority" nothing that is derived of a node depends on the other trees."""
         first = copy.copy(self)
-        first.metrics = {}
+        first.metrics, first.frontier = {}, None
         first._arrays = self._arrays.first(trees, self.schema.arity)
         first.flat = first._arrays.frozen()
         first.served = self.served._replace(
@@ -157,7 +198,7 @@ class Ensemble:
             prior=prior(first._arrays, len(self.classes)),
         )
         first.trail = self.trail[: trees + 1]
-        first.used = used_names(first.flat, self.schema)
+        first.used = used_names(first.flat, self.schema) | (used_names(self._reads, self.schema) if self._reads else frozenset())
         return first
 
     def with_settings(self, **changes: Any) -> "Ensemble":
@@ -165,10 +206,11 @@ class Ensemble:
         calibration, costs; or with another learner, parameters, metrics."""
         if changes.keys() <= TOLD:  # the arrays stay as they are: one copy of them serves both
             same = copy.copy(self)
-            same._describe(**{name: getattr(self, name) for name in TOLD} | changes)
+            same._describe(**{name: getattr(self, name) for name in sorted(TOLD)} | changes)
             same.served = self.served._replace(smoothing=same.smoothing, calibration=_as_numbers(same.calibration))
             return same
-        settings = {name: getattr(self, name) for name in (*SETTINGS, "costs")} | changes
+        settings: dict[str, Any] = {name: getattr(self, name) for name in (*SETTINGS, "costs")}
+        settings |= {"frontier": None} | changes  # what was measured of sessions that went another way says nothing
         costs = CostModel.of(settings.pop("costs"), self.schema.names)
         return Ensemble(self._arrays, self.schema, costs, classes=self.classes, **settings)
 
@@ -220,10 +262,24 @@ class Ensemble:
             scale=votes.scale,
             margin=votes.margin,
             numeric=not len(flat.outcomes),
+            weighs=SURENESSES[self.sureness],
             prior=prior(flat, classes),
             smoothing=self.smoothing,
             calibration=_as_numbers(self.calibration),
+            reader=self._served_reader(),
         )
+
+    def _served_reader(self) -> Reader:
+        if self._reads is None:
+            return SILENT
+        flat = self._reads
+        return Reader(packed(flat, self.schema.arity), flat.outcomes, flat.roots, *flat.kept(), self.blend)
+
+
+def _blend(blend: float) -> float:
+    if isinstance(blend, bool) or not isinstance(blend, (int, float)) or not 0 <= blend <= 1:
+        raise ValueError(f"blend is {shown(blend)}: expected the reader's share, a number from 0 to 1")
+    return float(blend)
 
 
 def _as_numbers(calibration: Mapping[str, Any] | None) -> NDArray[np.float64]:

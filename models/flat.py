@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 from frugal.models.kernels.marks import BIN, ENDS, EVERY_CATEGORY, NONE, ONE_CATEGORY
 from frugal.models.kernels.serving import checking
+from frugal.models.kernels.serving.nodes import NO_TABLE, NODE
 from frugal.models.kernels.serving.values import Values
-from frugal.models.kernels.serving.walking import NO_TABLE, NODE
 from frugal.models.schema import Schema
 from frugal.models.tree import WHOLE, Tree, compact
 
@@ -101,6 +101,17 @@ class Flat(NamedTuple):
         sizes = (nodes, nodes, lows, nodes, nodes, nodes, tables, nodes + 1, entries, entries, trees, trees)
         arrays: list[NDArray[Any]] = list(self)
         return Flat(*(array[:size] for array, size in zip(arrays, sizes, strict=True)))
+
+    def followed_by(self, other: "Flat") -> "Flat":
+        """The trees of both, copied."""
+        nodes, entries = len(self.feature), len(self.values)
+        shifted = other._replace(
+            first_child=np.where(other.first_child == NONE, NONE, other.first_child + nodes),
+            value_start=other.value_start[1:] + entries,
+            roots=other.roots + nodes,
+        )
+        pairs: Iterable[tuple[NDArray[Any], NDArray[Any]]] = zip(self, shifted, strict=True)
+        return Flat(*(np.concatenate(pair) for pair in pairs)).own()
 
     def own(self) -> "Flat":
         """The same in the types that kernels are compiled for. What is of the right type and can be written is taken over, not copied."""

@@ -8,8 +8,8 @@ from frugal.models.decide import decide
 from frugal.models.ensemble import Ensemble
 from frugal.models.kernels.compiling import Kernels, NotCachedError, kernels, only_loading, turn
 from frugal.models.learners.budget_forest import BudgetForestClassifier
+from frugal.models.learners.frontier import FrontierClassifier
 from frugal.models.learners.greedy import GreedyTreeClassifier
-from frugal.models.learners.priced_boosting import PricedBoostingClassifier
 from frugal.models.schema import Feature, Schema
 from frugal.models.tree import Leaf, Split
 
@@ -71,7 +71,7 @@ def _predict() -> None:
 
 def _grow() -> None:
     BudgetForestClassifier(max_trees=1, categorical=[1], random_state=0).fit([[0.0, 0.0], [1.0, 1.0]], ["a", "b"])
-    PricedBoostingClassifier(n_levels=1, min_rows=1, categorical=[1], random_state=0).fit([[0.0, 0.0], [1.0, 1.0]], ["a", "b"])
+    FrontierClassifier(categorical=[1], random_state=0).fit([[0.0, 0.0], [1.0, 1.0]] * 20, ["a", "b"] * 20)
     GreedyTreeClassifier(points=True, random_state=0).fit([[0.0], [1.0], [2.0], [3.0]], ["a", "b", "a", "b"])
 
 

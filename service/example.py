@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 from frugal.models import Ask, Ensemble, decide
+from frugal.models.frontier import stop_at
 from frugal.models.schema import Value
 from frugal.service.errors import ModelNotFound
 from frugal.service.registry.versions import publish, read_ensemble, resolve
@@ -13,6 +14,7 @@ from frugal.service.store.db import Database
 NAME = "heart"
 FOLDERS = (Path(__file__).parents[2] / "examples" / "heart", Path("examples") / "heart")
 MODEL = "heart.safetensors"
+BUDGET = 60
 
 
 def publish_example(database: Database) -> str:
@@ -42,7 +44,7 @@ def curl_lines(database: Database, url: str) -> list[str]:
         return []
     post = "curl -s -H 'Content-Type: application/json'"
     answers = [{"feature": name, "value": value} for name, value in _patient(ensemble).items()]
-    opening = json.dumps({"model": NAME, "budget": 60})
+    opening = json.dumps({"model": NAME, "budget": BUDGET})
     return [
         f"ID=$({post} {url}/v1/sessions -d '{opening}' | tee /dev/stderr | cut -d'\"' -f4)",
         f"{post} {url}/v1/sessions/$ID/answers -d '{json.dumps({'answers': answers})}'",
@@ -53,7 +55,8 @@ def curl_lines(database: Database, url: str) -> list[str]:
 def _patient(ensemble: Ensemble) -> dict[str, Value]:
     """The answers of somebody of middle age and common findings, as far as they are asked for."""
     answers: dict[str, Value] = {}
-    while isinstance(asked := decide(ensemble, answers, 60, ensemble.costs.total(answers)), Ask):
+    confidence, cap = stop_at(ensemble.frontier, BUDGET, None, None)
+    while isinstance(asked := decide(ensemble, answers, BUDGET, ensemble.costs.total(answers), confidence=confidence, cap=cap), Ask):
         feature = ensemble.schema[asked.feature]
         answers[feature.name] = feature.categories[0] if feature.categories else COMMON.get(feature.name, 1)
     return answers

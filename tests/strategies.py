@@ -2,7 +2,8 @@
 
 from hypothesis import strategies as st
 
-from frugal.models import CostModel, Ensemble, Feature, Leaf, Price, Schema, Split
+from frugal.models import CostModel, Ensemble, Feature, Leaf, Price, Schema, Split, Tree
+from frugal.models.flat import Flat
 from frugal.models.tree import ENDS
 from tests.naive.deciding import Model
 
@@ -59,6 +60,7 @@ def models(draw, votes=("majority", "counts", "weighted", "additive"), most_tree
     classes, vote = draw(st.integers(1, 3)), draw(st.sampled_from(votes))
     grown = draw(st.lists(trees(schema, classes, vote, depth), min_size=1, max_size=most_trees))
     weight = st.just(1.0) if vote == "majority" else st.sampled_from([0.25, 0.5, 1.0, 3.0])
+    reader = draw(st.one_of(st.none(), st.lists(trees(schema, classes, "additive", 2), min_size=1, max_size=3)))
     return Model(
         trees=grown,
         schema=schema,
@@ -66,7 +68,10 @@ def models(draw, votes=("majority", "counts", "weighted", "additive"), most_tree
         classes=[f"c{c}" for c in range(classes)],
         vote=vote,
         order=draw(st.sampled_from(["sequential", "votes"])),
-        stop=draw(st.sampled_from(["leaf", "decided"])),
+        stop=draw(st.sampled_from(["leaf", "decided"])) if reader is None else "leaf",
+        reader=reader,
+        blend=draw(st.sampled_from([0.0, 0.5, 0.75, 1.0])),
+        sureness=draw(st.sampled_from(["label", "penalty"])),
         delayed=draw(st.sampled_from(["wait", "ahead"])),
         weights=[draw(weight) for _ in grown],
         penalties=draw(penalty_matrices(classes)),
@@ -85,8 +90,10 @@ def calibrations(draw, classes):
 
 
 def ensemble_of(model, **changes):
-    settings = {name: getattr(model, name) for name in ("vote", "order", "stop", "delayed", "penalties", "smoothing", "calibration")}
-    settings |= changes
+    told = ("sureness", "blend", "smoothing", "calibration")
+    settings = {name: getattr(model, name) for name in ("vote", "order", "stop", "delayed", "penalties", *told)} | changes
+    if model.reader is not None and settings["stop"] == "leaf":
+        settings["reader"] = Flat.of(Tree.of(tree, model.schema) for tree in model.reader)
     return Ensemble.of(model.trees, model.schema, model.costs, classes=model.classes, weights=model.weights, **settings)
 
 
@@ -114,5 +121,6 @@ def cases(draw, model):
         "spent": draw(st.sampled_from([0, 0, 0.1, 1])) if budget else 0,
         "bought": bought,
         "pending": [name for name in status if status[name] == "pending"],
+        "cap": draw(st.sampled_from([None, None, 0, 1, 2.5])),
         "confidence": draw(st.sampled_from([None, None, 0.507, 0.753, 1])),  # none that a share meets exactly, where rounding would decide
     }

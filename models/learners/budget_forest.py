@@ -8,7 +8,6 @@ from typing import Any, Self
 
 import numpy as np
 
-from frugal.models.calibrate import fit
 from frugal.models.costs import millionths, money
 from frugal.models.ensemble import Ensemble
 from frugal.models.flat import Flat, Stack
@@ -89,21 +88,31 @@ class BudgetForestClassifier(GreedyLearner):
             )
         self.alpha_, self.n_trees_ = best.alpha, best.trees
         ensemble = self._ensemble(best.flat, prepared, "majority")
-        honest = self._honest(ensemble, prepared, rows, growers[grid.index(best.alpha)]) if best.trees else {}
-        self._finish(ensemble, rows, {"error": best.error, "mean_cost": best.cost}, **honest)
+        settings = self._honest(ensemble, prepared, rows, growers[grid.index(best.alpha)]) if best.trees else {}
+        if self.points and (self.reader or not best.trees):  # a reader has seen every row: what it says is judged on others
+            settings |= self._points(prepared, rows)
+        self._finish(self._read_for(ensemble, prepared, rows), prepared, rows, {"error": best.error, "mean_cost": best.cost}, **settings)
         return self
 
     def _honest(self, ensemble: Ensemble, prepared: Prepared, rows: Rows, grower: Grower) -> dict[str, Any]:
         """What makes told probabilities come true, found out of bag: each row is judged by the trees whose samples left it out."""
+        self._smoothing = prepared.smoothing()
         some, apart = points.out_of_bag(grower.drawn, len(ensemble), len(rows.codes), prepared.seed)
         if not len(some):
             return {}
         judged = points.Judged(ensemble, rows.some(some), apart)
-        smoothing = points.likeliest_smoothing(judged, prepared.seed, self.n_jobs)
-        if not self.points:
-            return {"smoothing": smoothing}
-        judged = judged._replace(ensemble=ensemble.with_settings(smoothing=smoothing))
-        return {"smoothing": smoothing, "calibration": fit(points.states(judged, prepared.seed, self.n_jobs), rows.count).as_dict()}
+        self._smoothing = points.likeliest_smoothing(judged, prepared.seed, self.n_jobs)
+        if not self.points or self.reader:
+            return {"smoothing": self._smoothing}
+        judged = judged._replace(ensemble=ensemble.with_settings(smoothing=self._smoothing))
+        return {"smoothing": self._smoothing} | points.of_judged([judged], prepared, self.budget, n_jobs=self.n_jobs)
+
+    def _again(self, prepared: Prepared, rows: Rows, tell: Tell = silent) -> Ensemble:
+        if not self.n_trees_:
+            return self._ensemble(rows.leaf(), prepared, "majority")
+        (grower,) = self._growers(prepared, rows, [self.alpha_], bootstrap=True)
+        ensemble = self._ensemble(Flat.of(grower.trees(self.n_trees_)), prepared, "majority")
+        return ensemble.with_settings(smoothing=self._smoothing)
 
     def _grow_within(
         self,

@@ -18,6 +18,7 @@ from frugal.models.learners.parameters import (
     Flag,
     Grid,
     Kind,
+    Names,
     Number,
     NumberOr,
     Parameter,
@@ -50,7 +51,7 @@ def allowed(kind: Kind) -> str:
             return ", ".join(f'"{word}"' for word in words)
         case Grid(each):
             return f"{allowed(each)}, or a list of such"
-        case Flag() | Number() | NumberOr() | Whole() | Directions() | ClassWeights():
+        case Flag() | Number() | NumberOr() | Whole() | Directions() | ClassWeights() | Names():
             return f"{kind.wrong(())}"
         case Terms():
             return "a list of pairs, or None"

@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from frugal.models.acquire import Acquisition, acquire_classes, predict_classes
 from frugal.models.costs import CostModel
 from frugal.models.ensemble import Ensemble
+from frugal.models.frontier import Point, stop_at
+from frugal.models.learners import points, reading
 from frugal.models.learners.mistakes import penalties_of, weights_of_classes
 from frugal.models.learners.parameters import (
     Aside,
@@ -24,6 +26,7 @@ from frugal.models.learners.parameters import (
     parameters_of,
 )
 from frugal.models.learners.prepared import Prepared, Rows, seed_of
+from frugal.models.learners.progress import Tell, silent
 from frugal.models.schema import Schema
 from frugal.models.table import Table, column_names, read_labels, read_table, read_weights
 
@@ -44,19 +47,25 @@ class Learner:
         kw_only=True,
     )
     categorical: Any = parameter(Columns(), "columns of numbers to be taken as categories", default=None, kw_only=True)
-    points: bool = parameter(
-        Flag(),
-        "calibrate told probabilities on rows that did not grow the trees; a tree is then grown up to five times more",
-        default=False,
+    misclassification_cost: Any = parameter(
+        Aside("a number, a mapping by the true label and then by the one that is said, a matrix of the same, or None"),
+        "what a mistake costs: the label is then the one of least expected cost",
+        default=None,
         kw_only=True,
     )
     class_weight: Any = parameter(
         ClassWeights(), 'how much a case of each class counts; "balanced": all classes alike, 1 each by default', default=None, kw_only=True
     )
-    misclassification_cost: Any = parameter(
-        Aside("a number, a mapping by the true label and then by the one that is said, a matrix of the same, or None"),
-        "what a mistake costs: the label is then the one of least expected cost",
-        default=None,
+    reader: bool = parameter(
+        Flag(),
+        "let a second ensemble, grown on cases as they are served, say what the answers mean; nothing is then decided before the end",
+        default=False,
+        kw_only=True,
+    )
+    points: bool = parameter(
+        Flag(),
+        "find operating points and calibrate told probabilities on rows that did not grow the trees: up to six times the work",
+        default=False,
         kw_only=True,
     )
     n_jobs: int | None = parameter(
@@ -111,11 +120,25 @@ class Learner:
         codes = self._codes(X)
         return predict_classes(self.ensemble_, codes, self.n_jobs)[1]
 
-    def acquire(self, X: Any, budget: float | None = None) -> Acquisition:
-        """What sessions with these rows would have paid and said; `budget` is a hard limit per row, a missing cell costs nothing."""
+    def acquire(self, X: Any, budget: float | None = None, aim: float | None = None, confidence: float | None = None) -> Acquisition:
+        """What sessions with these rows would have paid and said; a missing cell costs nothing.
+
+        `budget` is a hard limit per row. `aim` is a mean cost over rows: the dearest operating point not above it says when to stop.
+        `confidence` stops once the label's told probability reaches it, 1 never. With none of them a model with operating points stops by
+        its default point, one without at the end of its trees.
+        """
         codes = self._codes(X)
-        found = acquire_classes(self.ensemble_, codes, budget, n_jobs=self.n_jobs)
+        stopping = stop_at(self.ensemble_.frontier, budget, aim, confidence)
+        found = acquire_classes(self.ensemble_, codes, budget, stopping, n_jobs=self.n_jobs)
         return replace(found, labels=self.classes_[found.labels])
+
+    @property
+    def frontier_(self) -> tuple[Point, ...]:
+        """The operating points by rising cost: `pandas.DataFrame(model.frontier_)` is a table of them."""
+        self._check_fitted()
+        if self.ensemble_.frontier is None:
+            raise AttributeError(f"this {type(self).__name__} has no operating points: fit it with points=True")
+        return self.ensemble_.frontier.points
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """The share of rows whose label is right."""
@@ -172,9 +195,12 @@ class Learner:
         costs = CostModel.of(self.costs, schema.names)
         return schema.described_by(costs), costs
 
-    def _codes(self, X: Any) -> NDArray[np.float64]:
+    def _check_fitted(self) -> None:
         if not hasattr(self, "ensemble_"):
             raise _sklearn("NotFittedError", ValueError)(f"This {type(self).__name__} instance is not fitted yet: call 'fit' first.")
+
+    def _codes(self, X: Any) -> NDArray[np.float64]:
+        self._check_fitted()
         self._same_names(column_names(X))
         shape = X.shape if hasattr(X, "shape") else np.asarray(X).shape
         if len(shape) == 2 and shape[1] != self.n_features_in_:
@@ -197,12 +223,34 @@ class Learner:
             message += "Feature names must be in the same order as they were in fit.\n"
         raise ValueError(message)
 
-    def _finish(self, ensemble: Ensemble, rows: Rows, metrics: dict[str, float], **honest: Any) -> None:
-        """Set what a fit leaves behind; `honest` is what makes told probabilities come true."""
+    def _sureness(self, prepared: Prepared) -> str:
+        """Operating points of a model whose mistakes have prices stop a case when little penalty is to be expected."""
+        return "penalty" if self.points and prepared.penalties is not None else "label"
+
+    def _again(self, prepared: Prepared, rows: Rows, tell: Tell = silent) -> Ensemble:
+        """A model like the one that was fitted, grown on these rows; nobody reads for it yet."""
+        raise NotImplementedError
+
+    def _read_for(self, ensemble: Ensemble, prepared: Prepared, rows: Rows, tell: Tell = silent) -> Ensemble:
+        """The same with a reader, if one is wanted."""
+        if not self.reader or rows.count < 2:
+            return ensemble
+        return ensemble.with_settings(reader=reading.grow(ensemble, prepared, rows, self.n_jobs, tell=tell))
+
+    def _points(self, prepared: Prepared, rows: Rows, cap: float | None = None) -> dict[str, Any]:
+        """A calibration and operating points, from models that are like this one, each judged on rows that did not grow it."""
+        found = [
+            (self._read_for(self._again(prepared, rows.some(kept)), prepared, rows.some(kept)), rows.some(judged))
+            for kept, judged in points.folds(len(rows.codes), prepared.seed)
+        ]
+        return points.of_models(found, prepared, getattr(self, "budget", None), cap, self.n_jobs)
+
+    def _finish(self, ensemble: Ensemble, prepared: Prepared, rows: Rows, metrics: dict[str, float], **settings: Any) -> None:
+        """Set what a fit leaves behind; `settings` are what makes told probabilities come true, and says when to stop."""
         parameters = {name: _plain(value) for name, value in self.get_params().items() if name not in ELSEWHERE}
         known = {name: value for name, value in metrics.items() if np.isfinite(value)}
         self.ensemble_ = ensemble.with_settings(
-            learner=self.name, parameters=parameters, metrics={"held_out": known} if known else {}, **honest
+            learner=self.name, parameters=parameters, metrics={"held_out": known} if known else {}, **settings
         )
         walked = acquire_classes(self.ensemble_, rows.codes, to_leaves=True, n_jobs=self.n_jobs)
         self.expected_cost_ = float(np.average(walked.cost, weights=rows.weights))

@@ -6,14 +6,12 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from frugal.models.acquire import acquire_classes
-from frugal.models.calibrate import States, fit
 from frugal.models.ensemble import Ensemble
 from frugal.models.flat import Flat
 from frugal.models.growing.binning import MOST_BINS, Binning
 from frugal.models.growing.grower import Grower
 from frugal.models.growing.rules import IMPURITIES, SPLITS, STUMPS, impurity, minimax
 from frugal.models.growing.targets import constant, counts, on_grid, on_path
-from frugal.models.learners import points
 from frugal.models.learners.estimator import Learner
 from frugal.models.learners.parameters import Choice, Grid, Number, Terms, Whole, learned, learner, parameter
 from frugal.models.learners.prepared import Prepared, Rows
@@ -86,8 +84,9 @@ class GreedyLearner(Learner):
 
     def _ensemble(self, trees: Flat, prepared: Prepared, vote: Any) -> Ensemble:
         """Trees as they are to be served."""
-        settings: dict[str, Any] = {"vote": vote, "order": self.order, "stop": self.stop, "smoothing": prepared.smoothing()}
-        settings["penalties"] = prepared.penalties
+        stop = "leaf" if self.reader else self.stop
+        settings: dict[str, Any] = {"vote": vote, "order": self.order, "stop": stop, "smoothing": prepared.smoothing()}
+        settings |= {"penalties": prepared.penalties, "sureness": self._sureness(prepared)}
         return Ensemble(trees, prepared.schema, prepared.costs, classes=self.classes_.tolist(), **settings)
 
     def _measure(self, trees: Flat, prepared: Prepared, rows: Rows, vote: Any) -> tuple[float, float]:
@@ -131,16 +130,11 @@ class GreedyTreeClassifier(GreedyLearner):
                 best = (error, cost, -alpha, tree)
         assert best is not None
         self.alpha_ = -best[2]
-        honest = self._honest(prepared, rows, self.alpha_) if self.points else {}
-        self._finish(self._ensemble(best[3], prepared, "counts"), rows, {"error": best[0], "mean_cost": best[1]}, **honest)
+        ensemble = self._read_for(self._ensemble(best[3], prepared, "counts"), prepared, rows)
+        settings = self._points(prepared, rows) if self.points else {}
+        self._finish(ensemble, prepared, rows, {"error": best[0], "mean_cost": best[1]}, **settings)
         return self
 
-    def _honest(self, prepared: Prepared, rows: Rows, alpha: float) -> dict[str, Any]:
-        """What makes told probabilities come true, fitted on trees that are like this one, each grown on four fifths of the rows and judged
-        on the others."""
-        found = []
-        for kept, judged in points.folds(len(rows.codes), prepared.seed):
-            (grower,) = self._growers(prepared, rows.some(kept), [alpha], bootstrap=False)
-            ensemble = self._ensemble(Flat.of([grower.tree(0)]), prepared, "counts")
-            found.append(points.states(points.Judged(ensemble, rows.some(judged), np.ones((len(judged), 1))), prepared.seed, self.n_jobs))
-        return {"calibration": fit(States.joined(found), rows.count).as_dict()} if found else {}
+    def _again(self, prepared: Prepared, rows: Rows, tell: Tell = silent) -> Ensemble:
+        (grower,) = self._growers(prepared, rows, [self.alpha_], bootstrap=False)
+        return self._ensemble(Flat.of([grower.tree(0)]), prepared, "counts")

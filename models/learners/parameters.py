@@ -137,6 +137,18 @@ class ClassWeights:
 
 
 @dataclass(frozen=True)
+class Names:
+    """Some of these words, each once."""
+
+    words: tuple[str, ...]
+
+    def wrong(self, value: Any) -> str | None:
+        if isinstance(value, (list, tuple)) and value and len(set(map(str, value))) == len(value) and set(value) <= set(self.words):
+            return None
+        return "a list of at least one of " + ", ".join(map(repr, self.words)) + ", each once"
+
+
+@dataclass(frozen=True)
 class Aside:
     """What a request says elsewhere, or the machine decides: budget, costs, threads, seed. Checked where it is used; `allowed` tells what
     it may be."""
@@ -147,7 +159,7 @@ class Aside:
         return None
 
 
-Kind = Choice | Flag | Number | NumberOr | Whole | Grid | Terms | Columns | Directions | ClassWeights | Aside
+Kind = Choice | Flag | Number | NumberOr | Whole | Grid | Terms | Columns | Directions | ClassWeights | Names | Aside
 
 
 @dataclass(frozen=True)
@@ -189,6 +201,10 @@ def learner(kind: type[T]) -> type[T]:
     declared = list(getattr(kind, "_declared", ()))
     for each in own:
         setattr(kind, each.name, each.default)
+        again = [i for i, other in enumerate(declared) if other.name == each.name]
+        if again:  # another default, in its old place
+            declared[again[0]] = each
+            continue
         places = [i for i, other in enumerate(declared) if other.name == each.before or other.kw_only]
         declared.insert(len(declared) if each.kw_only or not places else places[0], each)
     kind._declared = tuple(declared)  # type: ignore[attr-defined]

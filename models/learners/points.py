@@ -1,23 +1,24 @@
 """What a model says of rows that did not grow it, as they stood when they were served: at the end of their sessions and before.
 
-How much a forest's shares are smoothed is chosen on these; with `points=True` told probabilities are calibrated on them too. Whatever else
-is to be measured on rows that grew no tree, as operating points are, belongs here: it needs the same rows.
+How much a forest's shares are smoothed is chosen on these; with `points=True` told probabilities are calibrated on them too, and operating
+points measured.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from frugal.models.acquire import acquire_classes
-from frugal.models.calibrate import SUREST, States
+from frugal.models.calibrate import SUREST, States, fit
 from frugal.models.costs import MILLION
 from frugal.models.decide import UNLIMITED
 from frugal.models.ensemble import Ensemble
+from frugal.models.frontier import Tried, frontier_of, measure
 from frugal.models.kernels.serving import judging
 from frugal.models.kernels.serving.walking import AT_LEAVES
-from frugal.models.learners.prepared import Rows
+from frugal.models.learners.prepared import Prepared, Rows
 from frugal.models.threads import in_threads
 
 ENOUGH = 10_000  # rows: two numbers are fitted
@@ -32,7 +33,7 @@ class Judged(NamedTuple):
 
     ensemble: Ensemble
     rows: Rows
-    apart: NDArray[np.float64]  # rows x trees: 1 where the tree has not seen the row
+    apart: NDArray[np.float64]  # rows x trees: 1 where the tree has not seen the row; or one row of weights for all
 
 
 def folds(rows: int, seed: int) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
@@ -81,6 +82,37 @@ def states(judged: Judged, seed: int, n_jobs: int | None) -> States:
     return States.joined([States(labels, told[:, 0], far, done, labels == rows.classes, rows.weights) for labels, told, far, done in parts])
 
 
+def of_judged(
+    found: Sequence[Judged], prepared: Prepared, budget: float | None = None, cap: float | None = None, n_jobs: int | None = None
+) -> dict[str, Any]:
+    """The calibration and the frontier that some rows show, judged by trees that they did not grow: settings of the model that is served.
+
+    `budget` is on the mean of the cases, and chooses the default point; `cap` is on each case, and no point goes beyond it.
+    """
+    if not found:
+        return {}
+    calibration = fit(States.joined([states(one, prepared.seed, n_jobs) for one in found]), prepared.rows.count).as_dict()
+    tried = Tried.joined([_tried(one, calibration, cap, n_jobs) for one in found])
+    return {"calibration": calibration, "frontier": frontier_of(tried, budget, prepared.penalties is not None)}
+
+
+def _tried(judged: Judged, calibration: dict[str, Any], cap: float | None, n_jobs: int | None) -> Tried:
+    ensemble, rows = judged.ensemble.with_settings(calibration=calibration), judged.rows
+    return measure(ensemble, rows.codes, rows.classes, rows.weights, apart=judged.apart, cap=cap, n_jobs=n_jobs)
+
+
+def of_models(
+    found: Sequence[tuple[Ensemble, Rows]],
+    prepared: Prepared,
+    budget: float | None = None,
+    cap: float | None = None,
+    n_jobs: int | None = None,
+) -> dict[str, Any]:
+    """The same of whole models, each with rows that grew none of its trees."""
+    judged = [Judged(ensemble, rows, ensemble.served.weights[None]) for ensemble, rows in found]
+    return of_judged(judged, prepared, budget, cap, n_jobs)
+
+
 def _budgets(judged: Judged, cuts: int, seed: int, n_jobs: int | None) -> list[NDArray[np.int64]]:
     """Per row: none, and so many drawn between nothing and what its session would cost."""
     cost = np.rint(acquire_classes(judged.ensemble, judged.rows.codes, to_leaves=True, n_jobs=n_jobs).cost * MILLION)
@@ -95,8 +127,20 @@ def _told(judged: Judged, budgets: NDArray[np.int64], smoothings: NDArray[np.flo
     labels, told, (far, done) = np.empty(count, np.int32), np.empty((count, len(smoothings))), np.empty((2, count))
 
     def work(part: slice) -> None:
-        here = (array[part] for array in (codes, budgets, judged.apart))
-        judging.judge(forest, ensemble.trail, ensemble.prices, *here, smoothings, labels[part], told[part], far[part], done[part])
+        speak = judged.apart[part] if len(judged.apart) > 1 else judged.apart
+        judging.judge(
+            forest,
+            ensemble.trail,
+            ensemble.prices,
+            codes[part],
+            budgets[part],
+            speak,
+            smoothings,
+            labels[part],
+            told[part],
+            far[part],
+            done[part],
+        )
 
     in_threads(work, count, n_jobs)
     return labels, told, far, done

@@ -15,15 +15,16 @@ from frugal.models.growing.grower import limits
 from frugal.models.growing.targets import FREELY, NOBODY, of_cases, of_model, on_grid, owing
 from frugal.models.kernels.growth.context import Context
 from frugal.models.kernels.growth.questions import Bins
-from frugal.models.kernels.marks import CUT, SOME_CATEGORIES
+from frugal.models.kernels.marks import CUT, ENDS, SOME_CATEGORIES
+from frugal.models.learners import reading
 from frugal.models.learners.estimator import Learner
 from frugal.models.learners.parameters import Choice, Directions, Number, NumberOr, Whole, learned, learner, parameter
 from frugal.models.learners.prepared import Prepared, Rows
 from frugal.models.learners.progress import Progress, Tell, silent
 from frugal.models.naming import meant
-from frugal.models.schema import NUMERIC
+from frugal.models.schema import NUMERIC, Feature
 from frugal.models.threads import threads
-from frugal.models.tree import Tree
+from frugal.models.tree import Leaf, Split, Tree
 
 DEAREST, CHEAPEST = 8.0, 0.0005  # what the price of everything is worth at the first level of a path, and at the last
 
@@ -32,18 +33,17 @@ DEAREST, CHEAPEST = 8.0, 0.0005  # what the price of everything is worth at the 
 class PricedBoostingClassifier(Learner):
     """Gradient boosting in which a question is worth what it takes off the loss, less the money that its cases would pay.
 
-        Money counts for much at first and for less from level to level: early trees use the little that is worth most for its price, later
-        ones buy more. Asked in this order and stopped early, one ensemble serves every budget.
+    Money counts for much at first and for less from level to level: early trees use the little that is worth most for its price, later
+    ones buy more. Asked in this order and stopped early, one ensemble serves every budget.
 
-        Examples
-        --------
-        >>> import numpy as np
-    from numpy.typing import NDArray
-        >>> X = np.array([[0, 0], [0, 1], [1, 0], [1, 1]] * 50)
-        >>> y = X[:, 0] | X[:, 1]
-        >>> boosted = PricedBoostingClassifier(costs=[1, 10], random_state=0).fit(X, y)
-        >>> boosted.acquire([[1, 0], [0, 1]]).labels.tolist()
-        [1, 1]
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.array([[0, 0], [0, 1], [1, 0], [1, 1]] * 50)
+    >>> y = X[:, 0] | X[:, 1]
+    >>> boosted = PricedBoostingClassifier(costs=[1, 10], random_state=0).fit(X, y)
+    >>> boosted.acquire([[1, 0], [0, 1]]).labels.tolist()
+    [1, 1]
     """
 
     name = "priced-boosting"
@@ -79,18 +79,31 @@ class PricedBoostingClassifier(Learner):
     def fit(self, X: Any, y: Any, sample_weight: Any = None, *, progress: Tell = silent) -> Self:
         """Grow the path; `progress` is told after each tree."""
         prepared = self._prepare(X, y, sample_weight)
-        ensemble = self._boosted(prepared, prepared.rows, progress)
+        rows = prepared.rows
+        ensemble = self._again(prepared, rows, progress)
         self.n_trees_ = len(ensemble)
-        self._finish(ensemble, prepared.rows, {})
+        settings = self._points(prepared, rows, self.cap) if self.points else {}
+        self._finish(self._read_for(ensemble, prepared, rows), prepared, rows, {}, **settings)
         return self
 
-    def _boosted(self, prepared: Prepared, rows: Rows, progress: Tell) -> Ensemble:
+    def _again(self, prepared: Prepared, rows: Rows, tell: Tell = silent) -> Ensemble:
         booster, (lams, each) = self._booster(prepared, rows), self._levels(prepared)
         trees = rows.leaf()  # where there is one class
         if rows.count > 1:
-            trees = Flat.of(_told(booster.trees(lams, each), len(lams) * each, progress))
-        settings: dict[str, Any] = {"vote": "additive", "order": "sequential", "stop": "leaf", "penalties": prepared.penalties}
+            trees = Flat.of(_told(booster.trees(lams, each), len(lams) * each, tell))
+        settings: dict[str, Any] = {"vote": "additive", "order": "sequential", "stop": "leaf"}
+        settings |= {"penalties": prepared.penalties, "sureness": self._sureness(prepared)}
         return Ensemble(trees, prepared.schema, prepared.costs, classes=self.classes_.tolist(), **settings)
+
+    def _read_for(self, ensemble: Ensemble, prepared: Prepared, rows: Rows, tell: Tell = silent) -> Ensemble:
+        """With directions to hold, everything that is used is asked in the end: a reader that sees more or less of a case from value to
+        value could not hold them."""
+        if not self.reader or rows.count < 2:
+            return ensemble
+        trend = self._trend(prepared)
+        if len(trend):
+            ensemble = asking_everything(ensemble)
+        return ensemble.with_settings(reader=reading.grow(ensemble, prepared, rows, self.n_jobs, cap=self.cap, trend=trend, tell=tell))
 
     def _booster(self, prepared: Prepared, rows: Rows) -> Booster:
         jobs = threads(self.n_jobs)
@@ -144,6 +157,20 @@ class PricedBoostingClassifier(Learner):
         first, last = (DEAREST, CHEAPEST) if self.lam == "path" else (self.lam, self.lam)
         lams = np.geomspace(first, last, int(self.n_levels)) if last else np.zeros(int(self.n_levels))
         return (lams / everything).tolist(), int(self.trees_per_level)
+
+
+def asking_everything(ensemble: Ensemble) -> Ensemble:
+    """The same with trees that say nothing behind it, one for each feature that it uses."""
+    nothing = [0.0] * len(ensemble.classes)
+    schema = ensemble.schema
+    asking = Flat.of(Tree.of(_mere_question(schema[name], nothing), schema) for name in schema.names if name in ensemble.used)
+    return ensemble.followed_by(asking)
+
+
+def _mere_question(feature: Feature, values: list[float]) -> Split:
+    if feature.kind == NUMERIC:
+        return Split(feature.name, values, [Leaf(values), Leaf(values)], threshold=0.0, missing=ENDS)
+    return Split(feature.name, values, [Leaf(values)], branches=dict.fromkeys(feature.categories, 0), missing=ENDS)
 
 
 def _told(trees: Iterator[Tree], most: int, progress: Tell) -> Iterator[Tree]:

@@ -17,6 +17,7 @@ from frugal.models.learners.parameters import (
     Flag,
     Grid,
     Kind,
+    Names,
     Number,
     NumberOr,
     Terms,
@@ -94,6 +95,9 @@ def _annotation(kind: Kind) -> Any:
             return list[str] | None
         case Directions():
             return dict[str, Literal[1, -1]] | None
+        case Names(words):
+            some = list.__class_getitem__(Literal[words])
+            return Annotated[some, Field(min_length=1, max_length=len(words))]
         case ClassWeights():
             weights = dict[str, Annotated[float, Field(ge=0)]]
             return Annotated[

@@ -22,13 +22,16 @@ def model_and_rows(draw):
     return model, draw(st.lists(strategies.rows_of(model.schema), min_size=1, max_size=4))
 
 
-@given(model_and_rows(), st.sampled_from([None, None, 0, 0.3, 1, 2.5, 10]), st.sampled_from([None, None, 0.6, 1]))
-def test_acquire_equals_decide_step_by_step(drawn, budget, confidence):
+BUDGETS, CONFIDENCES, CAPS = (st.sampled_from(some) for some in ([None, None, 0, 0.3, 1, 2.5, 10], [None, None, 0.6, 1], [None, 0, 2]))
+
+
+@given(model_and_rows(), BUDGETS, CONFIDENCES, CAPS)
+def test_acquire_equals_decide_step_by_step(drawn, budget, confidence, cap):
     model, rows = drawn
     ensemble = strategies.ensemble_of(model)
-    found = acquire(ensemble, model.schema.encode_rows(rows), budget, confidence=confidence)
+    found = acquire(ensemble, model.schema.encode_rows(rows), budget, confidence=confidence, cap=cap)
     for r, row in enumerate(rows):
-        asked, spent, last = session(ensemble, row, budget, confidence)
+        asked, spent, last = session(ensemble, row, budget, confidence, cap)
         assert found.labels[r] == last.label
         assert found.probabilities[r].tolist() == list(last.probabilities.values())
         assert found.votes[r].tolist() == list(last.votes.values())
@@ -37,12 +40,22 @@ def test_acquire_equals_decide_step_by_step(drawn, budget, confidence):
         assert {name for name, got in zip(model.schema.names, found.acquired[r], strict=True) if got} == bought
 
 
+def asked_for(model, row):
+    """The features that any tree asks for on its way to its end."""
+    for tree in model.trees:
+        known = {}
+        while (wanted := naive.walk(tree, known, model.schema)[1]) is not None:
+            known[wanted] = row[wanted]
+            yield wanted
+
+
 @given(model_and_rows())
 def test_predict_equals_its_naive_twin(drawn):
     model, rows = drawn
     labels, probabilities = predict(strategies.ensemble_of(model), model.schema.encode_rows(rows))
     for r, row in enumerate(rows):
-        label, chances, _ = naive.tell(model, [naive.walk(tree, row, model.schema)[0] for tree in model.trees], [True] * len(model.trees))
+        nodes = [naive.walk(tree, row, model.schema)[0] for tree in model.trees]
+        label, chances, _ = naive.tell(model, nodes, [True] * len(nodes), {name: row[name] for name in asked_for(model, row)})
         assert labels[r] == model.classes[label]
         assert probabilities[r] == pytest.approx([float(p) for p in chances], rel=1e-7, abs=1e-11)
 

@@ -13,6 +13,7 @@ from frugal.models import (
     CostModel,
     Ensemble,
     Feature,
+    FrontierClassifier,
     GreedyTreeClassifier,
     Leaf,
     Price,
@@ -25,7 +26,7 @@ from frugal.models import (
 from frugal.models.kernels import compiling
 from frugal.models.kernels.compiling import taken, turn
 from frugal.models.kernels.growth import growing
-from frugal.models.kernels.serving import acquiring, deciding, judging
+from frugal.models.kernels.serving import acquiring, deciding, judging, tracing
 from frugal.service.warming import PARTS
 
 ROOT = Path(__file__).parents[2]
@@ -68,7 +69,7 @@ def python(script: str, *arguments: str, **environment: str) -> str:
 @jit
 def test_no_kernel_is_compiled_after_a_warm_up():
     PARTS.warm_up()
-    kernels = (deciding.decide, acquiring.acquire, acquiring.predict, judging.judge, growing.grow)
+    kernels = (deciding.decide, acquiring.acquire, acquiring.predict, judging.judge, tracing.measure, tracing.turns, growing.grow)
     before = [len(kernel.signatures) for kernel in kernels]
     assert all(before)
     schema = Schema([Feature("a"), Feature("b", "categorical", ("x", "y")), Feature("c")])
@@ -81,6 +82,8 @@ def test_no_kernel_is_compiled_after_a_warm_up():
             acquire(ensemble, [[0.0, 1.0, 2.0]], 3, confidence=0.5)
             predict(ensemble, [[0.0, 1.0, 2.0]])
     GreedyTreeClassifier(impurity="polynomial", categorical=[1], stumps="random").fit([[0, 1], [1, 2], [2, 1]], [0, 1, 2], [1, 2, 0.5])
+    both = ("priced-boosting", "budget-forest")
+    FrontierClassifier(cap=1, learners=both, random_state=0).fit([[0, 1], [1, 2], [2, 1]] * 9, [0, 1, 2] * 9)
     BudgetForestClassifier(max_trees=9, points=True, random_state=0).fit([[0, 1], [1, 2], [2, 1]], [0, 1, 2])
     assert [len(kernel.signatures) for kernel in kernels] == before
 

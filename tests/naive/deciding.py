@@ -27,6 +27,9 @@ class Model:
     penalties: list[list[float]] | None = None
     smoothing: float = 1.0
     calibration: dict[str, Any] | None = None
+    reader: list[Any] | None = None
+    blend: float = 0.5
+    sureness: str = "label"
     settings: dict[str, Any] = field(default_factory=dict)
 
 
@@ -98,8 +101,9 @@ def elect(model, sums):
     return expected.index(min(expected)), shares
 
 
-def tell(model, nodes, over):
-    """(label, told probabilities, shares of the votes) of trees that stand on these nodes; `over`: which ask for nothing more."""
+def tell(model, nodes, over, answers):
+    """(label, told probabilities, shares of the votes) of trees that stand on these nodes; `over`: which ask for nothing more. The reader
+    sees the answers."""
     sums = totals(model, nodes)
     label, shares = elect(model, sums)
     if model.vote == "additive":
@@ -110,6 +114,9 @@ def tell(model, nodes, over):
         weights = [Fraction(w) for w in model.weights]
         each = [smoothed(model, [Fraction(v) for v in node.values]) for node in nodes]
         told = [sum(w * own[c] for w, own in zip(weights, each, strict=True)) / sum(weights) for c in range(len(sums))]
+    if model.reader is not None:
+        told = [(1 - model.blend) * float(p) + model.blend * q for p, q in zip(told, read(model, answers), strict=True)]
+        label = best(told) if model.penalties is None else least_penalty(model, told)
     leader = label
     if model.penalties is None:
         told = with_the_label_first(told, label)
@@ -118,6 +125,27 @@ def tell(model, nodes, over):
     if model.calibration is not None:
         told = calibrated(model, *progress(model, nodes, over), leader, [float(p) for p in told])
     return label, told, shares
+
+
+def read(model, answers):
+    """What the reader says of a case: where nothing is answered, all is missing to it."""
+    seen = {name: answers.get(name) for name in model.schema.names}
+    sums = [sum(float(walk(tree, seen, model.schema)[0].values[c]) for tree in model.reader) for c in range(len(model.classes))]
+    powers = [math.exp(s - max(sums)) for s in sums]
+    return [p / sum(powers) for p in powers]
+
+
+def least_penalty(model, chances):
+    expected = [sum(row[i] * chances[i] for i in range(len(row))) for row in model.penalties]
+    return expected.index(min(expected))
+
+
+def sureness(model, label, chances):
+    if model.penalties is None or model.sureness == "label":
+        return chances[label]
+    greatest = max(max(row) for row in model.penalties)
+    expected = sum(price * float(chance) for price, chance in zip(model.penalties[label], chances, strict=True))
+    return 1 - expected / greatest if greatest else 1.0
 
 
 def smoothed(model, counts):
@@ -148,6 +176,8 @@ def progress(model, nodes, over):
     one = model.smoothing or 1.0
 
     def way(tree, node):
+        if model.vote == "additive":
+            return float(node is not tree)
         whole, here = sum(tree.values), max(sum(node.values), one)
         return math.log(whole / here) / math.log(whole / one) if node is not tree and sum(node.values) < whole > one else 0.0
 
@@ -201,19 +231,19 @@ def total_weight(model):
     )
 
 
-def decide(model, answers, budget=None, spent=0, bought=None, pending=(), confidence=None):
+def decide(model, answers, budget=None, spent=0, bought=None, pending=(), confidence=None, cap=None):
     """("ask", feature, cost) | ("wait", features) | ("stop", reason), then label, probabilities and votes."""
     bought = {name for name, value in answers.items() if value is not None} if bought is None else set(bought)
     places = [walk(tree, answers, model.schema) for tree in model.trees]
     nodes = [node for node, _, _ in places]
     waits = [feature for _, feature, _ in places]
-    label, chances, shares = tell(model, nodes, [feature is None for feature in waits])
+    label, chances, shares = tell(model, nodes, [feature is None for feature in waits], answers)
     result = [label, [float(p) for p in chances], [float(share) for share in shares]]
     if not any(waits):
         return ["stop", "exhausted" if any(ended for _, _, ended in places) else "leaf", *result]
     if model.stop == "decided" and is_decided(model, nodes, [feature is None for feature in waits], label):
         return ["stop", "decided", *result]
-    if confidence is not None and chances[label] >= confidence and confidence < 1:
+    if confidence is not None and sureness(model, label, chances) >= confidence and confidence < 1:
         return ["stop", "confident", *result]
     offers = [offered(model, node, feature, answers, pending) for node, feature in zip(nodes, waits, strict=True)]
     price = {name: Fraction(model.costs.marginal(name, bought)).limit_denominator(10**6) for name in model.schema.names}
@@ -221,9 +251,10 @@ def decide(model, answers, budget=None, spent=0, bought=None, pending=(), confid
     candidates = {f for offer in offers for f in offer if f not in pending and (left is None or price[f] <= left)}
     if candidates:
         chosen = in_turn(offers, candidates) if model.order == "sequential" else by_votes(model, offers, candidates, price, bought)
-        return ["ask", chosen, float(price[chosen]), *result]
+        if cap is None or price[chosen] <= max(0, Fraction(cap).limit_denominator(10**6) - Fraction(spent).limit_denominator(10**6)):
+            return ["ask", chosen, float(price[chosen]), *result]
     awaited = tuple(name for name in model.schema.names if name in waits and name in pending)
-    return ["wait", awaited, *result] if awaited else ["stop", "budget", *result]
+    return ["wait", awaited, *result] if awaited else ["stop", "aim" if candidates else "budget", *result]
 
 
 def offered(model, node, feature, answers, pending):

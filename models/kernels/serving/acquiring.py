@@ -20,10 +20,12 @@ from frugal.models.kernels.compiling import inlined, kernel
 from frugal.models.kernels.marks import NONE
 from frugal.models.kernels.pricing import buy, empty, marginal
 from frugal.models.kernels.serving.choosing import most_votes_per_price
-from frugal.models.kernels.serving.deciding import sure
-from frugal.models.kernels.serving.telling import tell
+from frugal.models.kernels.serving.deciding import sure, tell_case
+from frugal.models.kernels.serving.nodes import step
+from frugal.models.kernels.serving.noting import NOTHING, STANDING, new_notes, note_question, note_standing
+from frugal.models.kernels.serving.reading import close_eyes, reads
 from frugal.models.kernels.serving.voting import beats, decided, elect, lead_at, tally
-from frugal.models.kernels.serving.walking import AT_LEAVES, ENDED, VOTES, WHEN_DECIDED, is_plain, new_case, step
+from frugal.models.kernels.serving.walking import AT_LEAVES, ENDED, VOTES, WHEN_DECIDED, is_plain, new_case
 
 UNLIMITED = np.iinfo(np.int64).max
 
@@ -67,7 +69,7 @@ def new_trails(forest, trail):
 
 
 @kernel
-def acquire(forest, trail, prices, rows, budget, confidence, labels, probabilities, votes, costs, acquired):
+def acquire(forest, trail, prices, rows, budget, confidence, cap, labels, probabilities, votes, costs, acquired):
     """For every row: label, probabilities, votes, cost and the features bought; fills the last five arrays."""
     acquire_rows(
         forest,
@@ -75,8 +77,10 @@ def acquire(forest, trail, prices, rows, budget, confidence, labels, probabiliti
         rows,
         budget,
         confidence,
+        cap,
         new_case(forest, prices),
         new_trails(forest, trail),
+        new_notes(0),
         labels,
         probabilities,
         votes,
@@ -86,43 +90,58 @@ def acquire(forest, trail, prices, rows, budget, confidence, labels, probabiliti
 
 
 @inlined
-def acquire_rows(forest, prices, rows, budget, confidence, case, trails, labels, probabilities, votes, costs, acquired):
-    order_free = forest.stop == AT_LEAVES and budget == UNLIMITED and confidence > 1.0 and prices.order_free
+def acquire_rows(forest, prices, rows, budget, confidence, cap, case, trails, notes, labels, probabilities, votes, costs, acquired):
+    unlimited = budget == UNLIMITED and cap == UNLIMITED and confidence > 1.0
+    order_free = forest.stop == AT_LEAVES and unlimited and prices.order_free
     for r in range(len(rows)):
         row = rows[r]
-        case.state[:] = 0
-        empty(case.basket)
+        begin(forest, case)
         if order_free:
             walk_to_ends(forest, row, trails, case.position)
             case.wanted[:] = ENDED
             costs[r] = buy_all(prices, case, row, trails, acquired[r])
+            look_at_met(forest.reader, row, trails, case.sight)
         else:
             walk_abreast(forest, row, trails)
-            costs[r] = ask_along(forest, prices, case, row, budget, confidence, trails, acquired[r])
-        labels[r] = tell(forest, forest.smoothing, forest.weights, case.position, case.wanted, case.totals, votes[r], probabilities[r])
-
-
-@kernel
-def predict(forest, trail, rows, labels, probabilities):
-    """Every tree walked to its end for every row; fills the last two arrays."""
-    predict_rows(
-        forest,
-        rows,
-        new_trails(forest, trail),
-        np.empty(len(forest.roots), np.int32),
-        np.full(len(forest.roots), ENDED, np.int32),
-        np.empty(forest.classes),
-        np.empty(forest.classes),
-        labels,
-        probabilities,
-    )
+            costs[r], _ = ask_along(
+                forest, prices, case, row, budget, confidence, cap, trails, acquired[r], NOTHING, notes, NONE, forest.weights
+            )
+        labels[r] = tell_case(forest, case)
+        for c in range(forest.classes):
+            votes[r, c], probabilities[r, c] = case.votes[c], case.probabilities[c]
 
 
 @inlined
-def predict_rows(forest, rows, trails, position, wanted, totals, votes, labels, probabilities):
+def begin(forest, case):
+    """A case of which nothing is known."""
+    case.state[:] = 0
+    empty(case.basket)
+    close_eyes(forest.reader, case.sight)
+
+
+@inlined
+def look_at_met(reader, row, trails, sight):
+    """Show the reader what was asked on the way to the ends."""
+    if reads(reader):
+        for feature in range(len(row)):
+            sight.seen[feature] = row[feature] if trails.met[feature] else np.nan
+
+
+@kernel
+def predict(forest, trail, prices, rows, labels, probabilities):
+    """Every tree walked to its end for every row; fills the last two arrays."""
+    predict_rows(forest, rows, new_case(forest, prices), new_trails(forest, trail), labels, probabilities)
+
+
+@inlined
+def predict_rows(forest, rows, case, trails, labels, probabilities):
+    case.wanted[:] = ENDED
     for r in range(len(rows)):
-        walk_to_ends(forest, rows[r], trails, position)
-        labels[r] = tell(forest, forest.smoothing, forest.weights, position, wanted, totals, votes, probabilities[r])
+        walk_to_ends(forest, rows[r], trails, case.position)
+        look_at_met(forest.reader, rows[r], trails, case.sight)
+        labels[r] = tell_case(forest, case)
+        for c in range(forest.classes):
+            probabilities[r, c] = case.probabilities[c]
 
 
 @inlined
@@ -216,14 +235,14 @@ def buy_all(prices, case, row, trails, acquired):
 
 
 @inlined
-def ask_along(forest, prices, case, row, budget, confidence, trails, acquired):
-    """Ask and buy until the decision is to stop; leaves `case` where it stands then, and gives what was spent."""
+def ask_along(forest, prices, case, row, budget, confidence, cap, trails, acquired, noting, notes, truth, weights):
+    """Ask and buy until the decision is to stop; leaves `case` where it stands then, and gives (what was spent, how many questions)."""
     fixed = prices.groups == 0 and budget == UNLIMITED
     label, rival, lead = NONE, NONE, np.int64(0)
     if forest.stop == WHEN_DECIDED:
         label = label_at_ends(forest, case, trails)
     count = line_up_all(forest, prices, case, trails)
-    spent = np.int64(0)
+    spent, questions = np.int64(0), 0
     while count:
         if forest.stop == WHEN_DECIDED and (rival == NONE or beats(forest, label, rival, lead)):
             if decided(forest, case):
@@ -240,14 +259,26 @@ def ask_along(forest, prices, case, row, budget, confidence, trails, acquired):
             feature, _ = most_votes_per_price(prices, case, count, budget - spent)
         if feature == NONE:
             break
+        price = marginal(prices, case.basket, feature)
+        if price > cap - spent:
+            break
+        if noting == STANDING:
+            note_standing(forest, case, weights, truth, notes, questions, spent)
+        if noting != NOTHING:
+            note_question(notes, questions, feature, price)
+        questions += 1
         if row[feature] == row[feature]:
-            spent += marginal(prices, case.basket, feature)
+            spent += price
             buy(prices, case.basket, feature)
             acquired[feature] = True
+            if reads(forest.reader):
+                case.sight.seen[feature] = row[feature]
         count = drop(case, feature, count)
         count, gained = move_on(forest, prices, case, feature, label, rival, trails, count)
         lead += gained
-    return spent
+    if noting == STANDING:
+        note_standing(forest, case, weights, truth, notes, questions, spent)
+    return spent, questions
 
 
 @inlined

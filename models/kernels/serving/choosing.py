@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 from frugal.models.kernels.compiling import inlined, kernel
 from frugal.models.kernels.marks import LEAF, NONE
 from frugal.models.kernels.pricing import marginal
-from frugal.models.kernels.serving.walking import AHEAD, ANSWERED, NO_TABLE, PENDING, any_step
+from frugal.models.kernels.serving.nodes import NO_TABLE, any_step
+from frugal.models.kernels.serving.walking import AHEAD, ANSWERED, PENDING
 
 
 @inlined

@@ -6,17 +6,19 @@ from frugal.models.kernels.compiling import inlined, kernel
 from frugal.models.kernels.marks import LEAF, NONE
 from frugal.models.kernels.pricing import buy, marginal
 from frugal.models.kernels.serving.choosing import below, most_votes_per_price, new_search, next_in_turn
-from frugal.models.kernels.serving.telling import tell
+from frugal.models.kernels.serving.nodes import any_step
+from frugal.models.kernels.serving.reading import reads
+from frugal.models.kernels.serving.telling import sureness, tell
 from frugal.models.kernels.serving.voting import decided
-from frugal.models.kernels.serving.walking import AHEAD, ANSWERED, BOUGHT, ENDED, PENDING, VOTES, WHEN_DECIDED, any_step, new_case
+from frugal.models.kernels.serving.walking import AHEAD, ANSWERED, BOUGHT, ENDED, PENDING, VOTES, WHEN_DECIDED, new_case
 
-ASK, WAIT, AT_LEAF, DECIDED, CONFIDENT, BUDGET, EXHAUSTED = range(7)
+ASK, WAIT, AT_LEAF, DECIDED, CONFIDENT, BUDGET, EXHAUSTED, AIM = range(8)
 NEVER = 2.0  # a confidence that no probability reaches
 
 
 @kernel
-def decide(forest, prices, row, state, remaining, confidence):
-    """Decide one case afresh.
+def decide(forest, prices, row, state, remaining, confidence, capped):
+    """Decide one case afresh; no question is asked that costs more than `capped`.
 
     Gives (verdict, feature, its price now, the price it was weighed by, trees waiting for it, vote weight under way, label,
     probabilities and votes, what each tree wants).
@@ -24,28 +26,45 @@ def decide(forest, prices, row, state, remaining, confidence):
     case = new_case(forest, prices)
     offers = np.zeros(len(state), np.int64)
     verdict, feature, cost, price, undecided, label = decide_case(
-        forest, prices, row, state, remaining, confidence, case, offers, new_search(forest)
+        forest, prices, row, state, remaining, confidence, capped, case, offers, new_search(forest)
     )
     trees = offers[feature] if verdict == ASK else 0
     return verdict, feature, cost, price, trees, undecided, label, case.told, case.wanted
 
 
 @inlined
-def decide_case(forest, prices, row, state, remaining, confidence, case, offers, search):
+def decide_case(forest, prices, row, state, remaining, confidence, capped, case, offers, search):
     for feature in range(len(state)):
         case.state[feature] = state[feature]
         if state[feature] & BOUGHT:
             buy(prices, case.basket, feature)
+    look(forest.reader, row, case.state, case.sight)
     undecided = 0.0
     for t in range(len(forest.roots)):
         walk(forest, case, row, t)
         if case.wanted[t] >= 0:
             undecided += forest.weights[t]
             offer(forest, case, row, t, offers, search)
-    verdict, feature, price = judge(forest, prices, case, row, remaining, confidence, search)
-    label = tell(forest, forest.smoothing, forest.weights, case.position, case.wanted, case.totals, case.votes, case.probabilities)
+    verdict, feature, price = judge(forest, prices, case, row, remaining, confidence, capped, search)
+    label = tell_case(forest, case)
     cost = marginal(prices, case.basket, feature) if verdict == ASK else 0
     return verdict, feature, cost, price, undecided, label
+
+
+@inlined
+def look(reader, row, state, sight):
+    """Show the reader what is answered."""
+    if reads(reader):
+        for feature in range(len(state)):
+            if state[feature] & ANSWERED:
+                sight.seen[feature] = row[feature]
+
+
+@inlined
+def tell_case(forest, case):
+    return tell(
+        forest, forest.smoothing, forest.weights, case.position, case.wanted, case.totals, case.votes, case.sight, case.probabilities
+    )
 
 
 @inlined
@@ -77,7 +96,7 @@ def walk(forest, case, row, t):
 
 
 @inlined
-def judge(forest, prices, case, row, remaining, confidence, search):
+def judge(forest, prices, case, row, remaining, confidence, capped, search):
     """(verdict, feature to ask, the price it was weighed by) for a case as it stands."""
     under_way, ended, pending = False, False, False
     for t in range(len(case.wanted)):
@@ -96,16 +115,17 @@ def judge(forest, prices, case, row, remaining, confidence, search):
         feature, price = next_in_turn(forest, prices, case, row, remaining, search)
     else:
         feature, price = most_votes_per_price(prices, case, list_asked(case), remaining)
-    if feature != NONE:
+    if feature != NONE and marginal(prices, case.basket, feature) <= capped:
         return ASK, feature, price
-    return WAIT if pending else BUDGET, NONE, nothing
+    if pending:  # what is on its way is paid for
+        return WAIT, NONE, nothing
+    return BUDGET if feature == NONE else AIM, NONE, nothing
 
 
 @inlined
 def sure(forest, case, confidence):
-    """Whether the label's told probability reaches the confidence."""
-    label = tell(forest, forest.smoothing, forest.weights, case.position, case.wanted, case.totals, case.votes, case.probabilities)
-    return case.probabilities[label] >= confidence
+    """Whether it is sure enough of the label."""
+    return sureness(forest, tell_case(forest, case), case.probabilities) >= confidence
 
 
 @inlined

@@ -3,11 +3,11 @@
 import numpy as np
 
 from frugal.models.kernels.compiling import inlined, kernel
-from frugal.models.kernels.pricing import empty
-from frugal.models.kernels.serving.acquiring import ask_along, new_trails, walk_abreast
+from frugal.models.kernels.marks import NONE
+from frugal.models.kernels.serving.acquiring import UNLIMITED, ask_along, begin, new_trails, walk_abreast
 from frugal.models.kernels.serving.deciding import NEVER
-from frugal.models.kernels.serving.telling import progress, tell_label
-from frugal.models.kernels.serving.voting import elect, tally
+from frugal.models.kernels.serving.noting import NOTHING, new_notes
+from frugal.models.kernels.serving.telling import progress, tell, tell_label
 from frugal.models.kernels.serving.walking import new_case
 
 
@@ -15,25 +15,36 @@ from frugal.models.kernels.serving.walking import new_case
 def judge(forest, trail, prices, rows, budgets, weights, smoothings, labels, told, narrow, done):
     """Let each row be asked as the whole forest asks, within its budget; then let its trees, by its row of `weights`, say what they say.
 
-    Fills the last four: the label, its told probability with each of the smoothings, and with the first how far its trees had come, and how
-    many had come to their ends.
+    One row of `weights` is for all. Fills the last four: the label, its told probability with each of the smoothings (one, where there is a
+    reader), and with the first how far its trees had come, and how many had come to their ends.
     """
     case, trails = new_case(forest, prices), new_trails(forest, trail)
     acquired = np.empty(len(forest.arity), np.bool_)
-    judge_rows(forest, prices, rows, budgets, weights, smoothings, case, trails, acquired, labels, told, narrow, done)
+    notes = new_notes(0)
+    judge_rows(forest, prices, rows, budgets, weights, smoothings, case, trails, notes, acquired, labels, told, narrow, done)
 
 
 @inlined
-def judge_rows(forest, prices, rows, budgets, weights, smoothings, case, trails, acquired, labels, told, narrow, done):
+def judge_rows(forest, prices, rows, budgets, weights, smoothings, case, trails, notes, acquired, labels, told, narrow, done):
     for r in range(len(rows)):
-        case.state[:] = 0
-        empty(case.basket)
+        begin(forest, case)
         walk_abreast(forest, rows[r], trails)
-        ask_along(forest, prices, case, rows[r], budgets[r], NEVER, trails, acquired)
-        tally(forest, weights[r], case.position, case.totals)
-        label = elect(forest, case.totals, case.votes)
-        for k in range(len(smoothings)):
-            tell_label(forest, label, smoothings[k], weights[r], case.position, case.wanted, case.totals, case.votes, case.probabilities)
+        speak = weights[r if len(weights) > 1 else 0]
+        ask_along(forest, prices, case, rows[r], budgets[r], NEVER, UNLIMITED, trails, acquired, NOTHING, notes, NONE, forest.weights)
+        label = tell(
+            forest,
+            smoothings[0],
+            speak,
+            case.position,
+            case.wanted,
+            case.totals,
+            case.votes,
+            case.sight,
+            case.probabilities,
+        )
+        told[r, 0] = case.probabilities[label]
+        for k in range(1, len(smoothings)):
+            tell_label(forest, label, smoothings[k], speak, case.position, case.wanted, case.totals, case.votes, case.probabilities)
             told[r, k] = case.probabilities[label]
         labels[r] = label
-        narrow[r], done[r] = progress(forest, smoothings[0], weights[r], case.position, case.wanted)
+        narrow[r], done[r] = progress(forest, smoothings[0], speak, case.position, case.wanted)

@@ -5,16 +5,21 @@
     "majority", "weighted"        the mean over the trees, by weight: a tree's whole vote says nothing of how sure it is
     "additive"                    the softmax of the sums
 
-The label comes from the votes. Where these shares would put another class first, it is pooled with the label, which then leads by a hair.
+Where a reader has its say (reading.py), what is told is a blend of both, and the label is that of the blend.
+
+Otherwise the label comes from the votes. Where these shares would put another class first, it is pooled with the label, which then leads
+by a hair.
 A calibration, fitted on rows that grew no tree, moves the leader's probability and scales the others: the more, the smaller the nodes are
-that the trees stand on and the more trees are at their ends. At the roots it moves nothing: the shares of all cases need no correction.
+that the trees stand on (of scores: the more trees have left their roots) and the more trees are at their ends. At the roots it moves
+nothing: the shares of all cases need no correction.
 """
 
 import numpy as np
 
 from frugal.models.kernels.compiling import called, inlined
+from frugal.models.kernels.serving.reading import read, reads
 from frugal.models.kernels.serving.values import class_at, stretch, value_at
-from frugal.models.kernels.serving.voting import elect, tally
+from frugal.models.kernels.serving.voting import elect, least_penalty, tally
 from frugal.models.kernels.serving.walking import ADDITIVE, labels_vote, only_class
 
 HAIR = 1e-9  # of a probability: by how much a label leads that the shares alone would not put first
@@ -22,17 +27,27 @@ SUREST = 1e-12  # how near to 0 and 1 a probability is moved
 
 
 @called
-def tell(forest, smoothing, weights, position, wanted, totals, votes, probabilities):
+def tell(forest, smoothing, weights, position, wanted, totals, votes, sight, probabilities):
     """Fill `votes` and `probabilities` for trees that stand at `position`, want `wanted` and count by `weights`; gives the label."""
     tally(forest, weights, position, totals)
     label = elect(forest, totals, votes)
-    tell_label(forest, label, smoothing, weights, position, wanted, totals, votes, probabilities)
+    share_out(forest, smoothing, weights, position, totals, votes, probabilities)
+    if reads(forest.reader):
+        label = blend(forest, sight, probabilities)
+    make_honest(forest, label, smoothing, weights, position, wanted, probabilities)
     return label
 
 
 @called
 def tell_label(forest, label, smoothing, weights, position, wanted, totals, votes, probabilities):
-    """Fill `probabilities` where the label is known, and the totals and votes that it comes from."""
+    """Fill `probabilities` where the label is known, and the totals and votes that it comes from; nobody reads."""
+    share_out(forest, smoothing, weights, position, totals, votes, probabilities)
+    make_honest(forest, label, smoothing, weights, position, wanted, probabilities)
+
+
+@inlined
+def share_out(forest, smoothing, weights, position, totals, votes, probabilities):
+    """What the trees that ask say by themselves."""
     if forest.vote == ADDITIVE:
         for c in range(len(votes)):
             probabilities[c] = votes[c]
@@ -40,6 +55,22 @@ def tell_label(forest, label, smoothing, weights, position, wanted, totals, vote
         mean_shares(forest, smoothing, weights, position, probabilities)
     else:
         pooled_shares(forest, smoothing, totals, probabilities)
+
+
+@inlined
+def blend(forest, sight, probabilities):
+    """Let the reader have its say; gives the label, which is then that of both."""
+    read(forest.reader, sight)
+    label = 0
+    for c in range(len(probabilities)):
+        probabilities[c] = (1.0 - forest.reader.blend) * probabilities[c] + forest.reader.blend * sight.chances[c]
+        label = c if probabilities[c] > probabilities[label] else label
+    return least_penalty(forest.penalties, probabilities) if len(forest.penalties) else label
+
+
+@inlined
+def make_honest(forest, label, smoothing, weights, position, wanted, probabilities):
+    """Put the label first, and bring what is told nearer to what comes true."""
     leader = label
     if len(forest.penalties) == 0:
         put_first(label, probabilities)
@@ -49,6 +80,20 @@ def tell_label(forest, label, smoothing, weights, position, wanted, totals, vote
     if len(forest.calibration):
         far, done = progress(forest, smoothing, weights, position, wanted)
         calibrate(forest.calibration, far, done, leader, probabilities)
+
+
+@inlined
+def sureness(forest, label, probabilities):
+    """What a confidence is compared with: the label's told probability or, if that is what this ensemble stops by, 1 less the penalty to be
+    expected of it, as a share of the greatest one; where all mistakes cost the same the two are one."""
+    if not forest.weighs or len(forest.penalties) == 0:
+        return probabilities[label]
+    expected, greatest = 0.0, 0.0
+    for i in range(len(probabilities)):
+        expected += forest.penalties[label, i] * probabilities[i]
+        for c in range(len(probabilities)):
+            greatest = max(greatest, forest.penalties[c, i])
+    return 1.0 - expected / greatest if greatest > 0.0 else 1.0
 
 
 @inlined
@@ -133,6 +178,9 @@ def progress(forest, smoothing, weights, position, wanted):
             continue
         if wanted[t] < 0:
             done += weights[t]
+        if forest.vote == ADDITIVE:  # scores are no cases: a tree has come as far as it can once it has left its root
+            far += weights[t]
+            continue
         whole, here = cases_at(forest, forest.roots[t]), cases_at(forest, position[t])
         if here < whole and whole > one:
             far += weights[t] * np.log(whole / max(here, one)) / np.log(whole / one)

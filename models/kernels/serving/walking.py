@@ -1,4 +1,4 @@
-"""The served arrays, and one tree's walk through them."""
+"""The served arrays, and the state of one case on its way through them."""
 
 from typing import NamedTuple
 
@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from frugal.models.kernels.compiling import inlined, kernel
 from frugal.models.kernels.marks import LEAF, NONE
 from frugal.models.kernels.pricing import Basket, new_basket
+from frugal.models.kernels.serving.reading import Reader, Sight, new_sight
 
 ENDED = -2  # `wanted` of a tree that cannot go on: the value is missing and the node has no branch for that
 
@@ -20,15 +21,6 @@ SEQUENTIAL, VOTES, AHEAD = 0, 1, 2  # bits of `order`
 AT_LEAVES, WHEN_DECIDED = range(2)  # `stop`
 
 LEAST, GREATEST = range(2)  # of `bounds`
-NO_TABLE = -1  # `table` of a test that compares numbers
-
-# What a walk reads of a node, in one half of a cache line. Outcome 0 is low < value <= threshold, which a test for one category is too, of
-# its code; or, where there is a table, what that says from `table` on. Child = first + outcome. A leaf with a value of one class only has
-# that class in `missing` and the value in `low`: a walk that ends there has both at hand.
-NODE = np.dtype(
-    [("feature", "i4"), ("first", "i4"), ("missing", "i4"), ("table", "i4"), ("low", "f8"), ("threshold", "f8")],
-    align=True,
-)
 
 
 class Forest(NamedTuple):
@@ -57,9 +49,11 @@ class Forest(NamedTuple):
     scale: float  # whole numbers per unit of vote
     margin: int  # what a lead must exceed
     numeric: bool  # no table anywhere
+    weighs: bool  # a confidence is compared with the penalty to be expected, not with the label's probability
     prior: NDArray[np.float64]  # per class: its share where nothing is known
     smoothing: float  # how many cases of those shares are added to a node's own
     calibration: NDArray[np.float64]  # a slope, a bias at the ends and one per class, or empty: see telling.py
+    reader: Reader
 
 
 class Case(NamedTuple):
@@ -82,6 +76,7 @@ class Case(NamedTuple):
     group_waiting: NDArray[np.float64]  # under "ahead" one tree may count for many features: more than 64 bits hold
     group_inside: NDArray[np.int64]
     group_entry: NDArray[np.int64]
+    sight: Sight  # what the reader sees
 
 
 @inlined
@@ -119,32 +114,8 @@ def new_case(forest, prices):
         np.empty(groups, np.float64),
         np.empty(groups, np.int64),
         np.empty(groups, np.int64),
+        new_sight(forest.reader, features, classes),
     )
-
-
-@inlined
-def step(forest, plain, i, value):
-    """The child of node i for this value (nan is missing), or -1.
-
-    `plain` promises a test of numbers and a value that is there. Then the child is computed without a branch: which way a case goes is what
-    a processor cannot guess, and a wrong guess costs more than the rest of the step (4 us against 10 for a row through 40 trees).
-    """
-    node = forest.nodes[i]
-    outside = np.int64((value > node["threshold"]) | (value <= node["low"]))
-    return node["first"] + outside if plain else any_step(forest, i, value)
-
-
-@inlined
-def any_step(forest, i, value):
-    node = forest.nodes[i]
-    if value != value:
-        return np.int64(node["missing"])
-    if node["table"] == NO_TABLE:
-        if value <= node["threshold"] and value > node["low"]:
-            return np.int64(node["first"])
-        return np.int64(node["first"]) + 1
-    outcome = np.int64(forest.outcomes[node["table"] + np.int64(value)])
-    return node["first"] + outcome if outcome >= 0 else np.int64(node["missing"])
 
 
 @inlined
