@@ -3,20 +3,35 @@
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Request, Response
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from frugal.models import Ensemble, Stop, acquire
+from frugal.models.frontier import Stopping
 from frugal.models.schema import UnknownFeatureError, WrongValueError
 from frugal.service.api.access import Caller, TheVersions
 from frugal.service.api.bodies import ClientRoute, LargeRoute
 from frugal.service.api.problems import BODY, always, documented
-from frugal.service.api.shapes import Confidence, ItemsOrMapping, Known, Money, Reference, Seed, Strict, answers_of, example, in_millionths
+from frugal.service.api.shapes import (
+    AIM,
+    Confidence,
+    ItemsOrMapping,
+    Known,
+    Money,
+    Reference,
+    Seed,
+    Strict,
+    answers_of,
+    example,
+    in_millionths,
+    one_stop,
+)
 from frugal.service.api.showing import current_prediction, reply, shown_model, shown_money, shown_question
 from frugal.service.api.shown import Question, ShownModel, ShownPrediction
 from frugal.service.errors import AnswerConflict, ModelNotFound, WrongAnswer
 from frugal.service.registry.cache import Version
 from frugal.service.sessions.preview import preview
 from frugal.service.sessions.state import known_features
+from frugal.service.sessions.stopping import found_stop
 from frugal.service.store.threads import compute
 
 router = APIRouter(prefix="/v1", tags=["decisions"], route_class=ClientRoute, responses=always())
@@ -34,7 +49,10 @@ class Next(Strict):
     budget: Money | None = None
     spent: Money | None = Field(None, description="what was spent so far; by default what the answers cost, in their order")
     seed: Seed = 0
+    aim: Money | None = Field(None, description=AIM)
     confidence: Confidence | None = None
+
+    _one_stop = model_validator(mode="after")(one_stop)
 
 
 class NextShown(Strict):
@@ -56,7 +74,10 @@ class Predict(Strict):
     model: Reference
     rows: Annotated[list[dict[str, Any]], Field(fail_fast=True)]
     budget: Money | None = Field(None, description="a hard limit per row")
+    aim: Money | None = Field(None, description=AIM)
     confidence: Confidence | None = None
+
+    _one_stop = model_validator(mode="after")(one_stop)
 
 
 class RowShown(Strict):
@@ -78,7 +99,8 @@ async def next_question(body: Next, caller: Caller, versions: TheVersions) -> Re
     version = await versions.find(body.model)
     given = [item.given() for item in body.answers] if isinstance(body.answers, list) else answers_of(body.answers or {})
     budget, spent = in_millionths(body.budget), in_millionths(body.spent)
-    case = preview(version, body.known or {}, given, budget, spent, body.seed, body.confidence)
+    stop = found_stop(version.ensemble, budget, in_millionths(body.aim), body.confidence)
+    case = preview(version, body.known or {}, given, budget, spent, body.seed, stop)
     reason = case.standing.decision.reason if isinstance(case.standing.decision, Stop) else None
     return reply(
         {
@@ -96,11 +118,12 @@ async def next_question(body: Next, caller: Caller, versions: TheVersions) -> Re
 async def predict(request: Request, body: Predict, caller: Caller, versions: TheVersions) -> Response:
     """Per row, what a session over it would have said and paid: label, probabilities, votes, cost and features bought."""
     version = await versions.find(body.model)
+    stop = found_stop(version.ensemble, in_millionths(body.budget), in_millionths(body.aim), body.confidence)
     await request.app.state.kernels.ready("predicting")
-    return await compute(_predicted, version, body.rows, body.budget, body.confidence)
+    return await compute(_predicted, version, body.rows, body.budget, stop)
 
 
-def _predicted(version: Version, rows: list[dict[str, Any]], budget: float | None, confidence: float | None) -> Response:
+def _predicted(version: Version, rows: list[dict[str, Any]], budget: float | None, stop: Stopping) -> Response:
     ensemble = version.ensemble
     try:
         codes = ensemble.schema.encode_rows(rows, ensemble.used)
@@ -109,7 +132,7 @@ def _predicted(version: Version, rows: list[dict[str, Any]], budget: float | Non
         raise WrongAnswer(f"row {error.row}, {name!r}: expected {error.feature.expects()}.", feature=name, row=error.row) from None
     except UnknownFeatureError as error:
         raise WrongAnswer(f"row {error.row}: {known_features(ensemble)}", row=error.row) from None
-    found = acquire(ensemble, codes, budget, confidence=confidence)
+    found = acquire(ensemble, codes, budget, confidence=stop.confidence, cap=stop.cap)
     labels = [str(label) for label in ensemble.classes]
     names = ensemble.schema.names
     rows_shown = [

@@ -4,14 +4,28 @@ from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from fastapi import APIRouter, Body, Response
-from pydantic import Discriminator, Field, Tag
+from pydantic import Discriminator, Field, Tag, model_validator
 
 from frugal.service.api.access import Caller, TheSteps
 from frugal.service.api.bodies import ClientRoute, StepRoute
 from frugal.service.api.paging import Cursor, Limit, parse_cursor, parse_id
 from frugal.service.api.problems import BODY, always, documented
 from frugal.service.api.replaying import IdempotencyHeader, fingerprint
-from frugal.service.api.shapes import Confidence, Item, Items, Known, Money, Reference, Seed, Strict, Text, example, in_millionths
+from frugal.service.api.shapes import (
+    AIM,
+    Confidence,
+    Item,
+    Items,
+    Known,
+    Money,
+    Reference,
+    Seed,
+    Strict,
+    Text,
+    example,
+    in_millionths,
+    one_stop,
+)
 from frugal.service.api.showing import reply, session_reply, shown_session
 from frugal.service.api.shown import SessionShown, SessionsShown
 from frugal.service.errors import (
@@ -39,8 +53,11 @@ class OpenSession(Strict):
     budget: Money | None = Field(None, description="the most that may be spent on this case; null: no limit")
     known: Known | None = Field(None, description="features that are known already: free")
     seed: Seed = 0
-    confidence: Confidence | None = Field(None, description="stop once the leading label's probability reaches this")
+    aim: Money | None = Field(None, description=AIM)
+    confidence: Confidence | None = Field(None, description="stop once the leading label's probability reaches this; 1: never by that")
     reference: Annotated[Text, Field(max_length=200)] | None = Field(None, description="the client's own words for the case")
+
+    _one_stop = model_validator(mode="after")(one_stop)
 
 
 class Several(Strict):
@@ -66,7 +83,8 @@ async def open_session(
     idempotency_key: IdempotencyHeader = None,
 ) -> Response:
     """Open a session. With an `Idempotency-Key`, the same request again gives the first reply again."""
-    opening = Opening(body.model, in_millionths(body.budget), body.known, body.seed, body.confidence, body.reference)
+    budget, aim = in_millionths(body.budget), in_millionths(body.aim)
+    opening = Opening(body.model, budget, body.known, body.seed, body.confidence, body.reference, aim)
     key = None if idempotency_key is None else IdempotencyKey(idempotency_key, fingerprint(body))
     seen = await steps.open(caller.owner, opening, key)
     return session_reply(seen, 201, {"Location": f"/v1/sessions/{seen.session.id}"})

@@ -64,6 +64,7 @@ RawOrNull = Annotated[Any, BeforeValidator(_raw), Field(json_schema_extra={"anyO
 Known = dict[FeatureName, RawOrNull]
 Seed = Annotated[int, Field(ge=0, lt=2**63)]
 Confidence = Annotated[float, Field(gt=0, le=1)]
+AIM = "a mean cost over many cases: the session stops by the model's operating point for it; not together with confidence"
 
 
 class Item(Strict):
@@ -125,6 +126,13 @@ def prices_of(costs: Costs | None) -> dict[str, dict[str, Any]]:
         name: price.model_dump(exclude_defaults=True) if isinstance(price, PriceBody) else {"cost": price}
         for name, price in (costs or {}).items()
     }
+
+
+def one_stop(body: Any) -> Any:
+    """Of a body that says when to stop: one way at most."""
+    if body.aim is not None and body.confidence is not None:
+        raise ValueError("aim and confidence both say when to stop: leave one of them out")
+    return body
 
 
 def in_millionths(amount: float | None) -> int | None:

@@ -34,6 +34,8 @@ def shown_session(seen: Seen) -> dict[str, Any]:
         "seed": session.seed,
         "ask": shown_question(version, standing),
         **shown_money(session.budget, session.spent),
+        "aim": None if session.aim is None else money(session.aim),
+        "confidence": session.confidence,
         "answers": [shown_answer(answer) for answer in session.answers],
         "prediction": shown_prediction(session, standing),
         "created_at": iso(session.created_at),

@@ -7,7 +7,7 @@ from pydantic import Field
 from frugal.service.api.shapes import Strict
 
 Moment = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
-Reason = Literal["leaf", "decided", "confident", "budget", "exhausted", "stopped", "expired"]
+Reason = Literal["leaf", "decided", "confident", "budget", "exhausted", "aim", "stopped", "expired"]
 
 
 class Question(Strict):
@@ -56,6 +56,8 @@ class SessionShown(Strict):
     budget: float | None
     spent: float
     remaining: float | None
+    aim: float | None = Field(description="as it was asked for, like the confidence")
+    confidence: float | None
     answers: list[ShownAnswer]
     prediction: ShownPrediction | None = Field(description="null where the version's stored bytes are damaged")
     created_at: Moment

@@ -47,6 +47,24 @@ class ModelsShown(Strict):
     next: str | None
 
 
+class PointShown(Strict):
+    """When to stop, and what that gave on rows that did not grow the trees: means over the cases."""
+
+    cost: float
+    error: float = Field(description="the share of wrong labels; or what mistakes cost, where they have prices")
+    log_loss: float
+    confidence: float = Field(description="stop once the leading label's probability reaches this; 1: never by that")
+    cap: float | None = Field(description="stop rather than spend more than this on a case; null: no such limit")
+    early: float = Field(description="the share of cases that were over before their trees were")
+
+
+class FrontierShown(Strict):
+    """A model's operating points by rising mean cost: `aim` takes the dearest that is not above it."""
+
+    points: list[PointShown]
+    default: int = Field(description="the position, from 0, of the point that holds where a caller says nothing")
+
+
 class VersionShown(VersionBrief):
     """All that is told of a version: what it asks, what that costs, how it did on rows it never saw."""
 
@@ -60,6 +78,7 @@ class VersionShown(VersionBrief):
     delayed: str
     features: list[dict[str, Any]] = Field(alias="schema")
     costs: list[dict[str, Any]]
+    frontier: FrontierShown | None = Field(description="null where the model has no operating points")
     metrics: dict[str, Any]
     curve: list[dict[str, Any]]
 

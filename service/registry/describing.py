@@ -35,6 +35,7 @@ def describe(ensemble: Ensemble) -> dict[str, Any]:
             }
             for feature in ensemble.schema.features
         ],
+        "frontier": None if ensemble.frontier is None else ensemble.frontier.as_dict(),
         "costs": [{k: v for k, v in asdict(price).items() if k not in ("unit", "question")} for price in ensemble.costs.prices],
         "curve": metrics.pop("curve", []),
         "metrics": metrics,

@@ -126,7 +126,7 @@ def version(database: Database, name: str, number: int) -> dict[str, Any]:
     row, aliases = database.read(find)
     if row is None:
         raise unknown()
-    return {**_summary(row, aliases), **row.description}
+    return {**_summary(row, aliases), "frontier": None, **row.description}  # what an earlier release published has no word of it
 
 
 def model(database: Database, name: str) -> dict[str, Any]:

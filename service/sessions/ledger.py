@@ -18,6 +18,8 @@ from datetime import datetime
 from typing import Any, Protocol
 from uuid import UUID
 
+from frugal.models.costs import millionths, money
+from frugal.models.frontier import Stopping
 from frugal.service.sessions.state import Answer, Prediction, Session
 
 OPENING = "POST /v1/sessions"  # the route that an Idempotency-Key of an opening belongs to
@@ -81,9 +83,14 @@ def prediction_json(prediction: Prediction | None) -> str | None:
     return json.dumps(prediction._asdict())
 
 
+def stop_columns(stop: Stopping) -> tuple[float | None, int | None]:
+    """The confidence and the cap as they are stored."""
+    return stop.confidence, None if stop.cap is None else millionths(stop.cap, "the cap")
+
+
 def session_of(id: UUID, owner: str, row: Iterable[Any]) -> Session:
     """A session from the columns that both databases select, in its fields' order; the answers are one JSON array."""
-    (name, number, status, revision, reference, seed, confidence, budget, spent, lines, said, created, updated, expires) = row
+    (name, number, status, revision, reference, seed, aim, confidence, sure, cap, budget, spent, lines, said, *times) = row
     return Session(
         id,
         owner,
@@ -93,14 +100,14 @@ def session_of(id: UUID, owner: str, row: Iterable[Any]) -> Session:
         revision,
         reference,
         seed,
+        aim,
         confidence,
+        Stopping(sure, None if cap is None else money(cap)),
         budget,
         spent,
         tuple(_answer(*line) for line in json.loads(lines)) if lines else (),
         _prediction(json.loads(said)) if said else None,
-        created,
-        updated,
-        expires,
+        *times,
     )
 
 

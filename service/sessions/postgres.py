@@ -9,13 +9,23 @@ import asyncpg
 
 from frugal.service.address import Address
 from frugal.service.sessions.clock import Clock, seconds
-from frugal.service.sessions.ledger import OPENING, IdempotencyKey, filled_lines, new_lines, prediction_json, session_of, value_json
+from frugal.service.sessions.ledger import (
+    OPENING,
+    IdempotencyKey,
+    filled_lines,
+    new_lines,
+    prediction_json,
+    session_of,
+    stop_columns,
+    value_json,
+)
 from frugal.service.sessions.pool import Pool
 from frugal.service.sessions.state import Session
 from frugal.service.store.clock import TOLD_BY_POSTGRESQL
 
 COLUMNS = """
-s.name, s.number, s.status, s.revision, s.reference, s.seed, s.confidence, s.budget, s.spent,
+s.name, s.number, s.status, s.revision, s.reference, s.seed, s.aim, s.confidence, s.stop_confidence, s.stop_cap,
+s.budget, s.spent,
 (SELECT json_agg(json_build_array(a.feature, a.status, a.value, a.cost, a.bought, a.source, a.at) ORDER BY a.position)
  FROM answers a WHERE a.session_id = s.id),
 s.prediction, s.created_at, s.updated_at, s.expires_at
@@ -63,16 +73,16 @@ RETURNING 1
 
 OPEN = """
 WITH opened AS (
-  INSERT INTO sessions (id, owner, name, number, status, revision, reference, seed, confidence, budget, spent, prediction,
-                        created_at, updated_at, expires_at)
-  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, 0, $11, $12, $12, $13)
+  INSERT INTO sessions (id, owner, name, number, status, revision, reference, seed, aim, confidence, stop_confidence, stop_cap,
+                        budget, spent, prediction, created_at, updated_at, expires_at)
+  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, 0, $14, $15, $15, $16)
 ), keyed AS (
   INSERT INTO idempotency_keys (owner, route, key, body_sha256, session_id, created_at)
-  SELECT $2, $14::varchar, $15::varchar, $16::varchar, $1, $12 WHERE $15::varchar IS NOT NULL
+  SELECT $2, $17::varchar, $18::varchar, $19::varchar, $1, $15 WHERE $18::varchar IS NOT NULL
 )
 INSERT INTO answers (session_id, feature, position, status, value, cost, bought, source, at)
-SELECT $1, g.feature, g.position, g.status, g.value, 0, false, 'known', $12
-FROM unnest($17::text[], $18::int[], $19::text[], $20::json[]) AS g(feature, position, status, value)
+SELECT $1, g.feature, g.position, g.status, g.value, 0, false, 'known', $15
+FROM unnest($20::text[], $21::int[], $22::text[], $23::json[]) AS g(feature, position, status, value)
 """
 
 KEY_TAKEN = "pk_idempotency_keys"
@@ -160,7 +170,9 @@ def _opening(session: Session, key: IdempotencyKey | None) -> tuple[Any, ...]:
         session.revision,
         session.reference,
         session.seed,
+        session.aim,
         session.confidence,
+        *stop_columns(session.stop),
         session.budget,
         prediction_json(session.prediction),
         session.created_at,

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from frugal.models import Ask, Standing, Wait
+from frugal.models.frontier import Stopping
 from frugal.models.schema import Value
 from frugal.service.registry.cache import Version
 from frugal.service.sessions.state import Given, Session, accept, known_answers, standing_of
@@ -33,12 +34,12 @@ def preview(
     budget: int | None,
     spent: int | None,
     seed: int,
-    confidence: float | None,
+    stop: Stopping,
 ) -> Preview:
     """Replay the answers as one step without a limit, then decide within the budget. `spent` None is what they cost."""
     at = now()
     answers = known_answers(version.ensemble, known, at)
-    case = Session(NOBODY, "", version.name, version.number, "open", 1, None, seed, confidence, None, 0, answers, None, at, at, at)
+    case = Session(NOBODY, "", version.name, version.number, "open", 1, None, seed, None, None, stop, None, 0, answers, None, at, at, at)
     case = accept(case, given, version.ensemble, at) or case
     paid = case.spent if spent is None else spent
     return Preview(standing_of(case._replace(budget=budget, spent=paid), version.ensemble), paid)

@@ -10,7 +10,16 @@ from uuid import UUID
 
 from frugal.service.errors import DatabaseAway
 from frugal.service.sessions.clock import Clock, seconds
-from frugal.service.sessions.ledger import OPENING, IdempotencyKey, filled_lines, new_lines, prediction_json, session_of, value_json
+from frugal.service.sessions.ledger import (
+    OPENING,
+    IdempotencyKey,
+    filled_lines,
+    new_lines,
+    prediction_json,
+    session_of,
+    stop_columns,
+    value_json,
+)
 from frugal.service.sessions.state import Answer, Session
 from frugal.service.store.clock import TOLD_BY_SQLITE
 from frugal.service.store.db import PATIENCE, SqliteDatabase
@@ -18,7 +27,8 @@ from frugal.service.store.tables import iso
 from frugal.service.store.threads import in_thread
 
 COLUMNS = """
-s.name, s.number, s.status, s.revision, s.reference, s.seed, s.confidence, s.budget, s.spent,
+s.name, s.number, s.status, s.revision, s.reference, s.seed, s.aim, s.confidence, s.stop_confidence, s.stop_cap,
+s.budget, s.spent,
 (SELECT json_group_array(json(line)) FROM (
    SELECT json_array(a.feature, a.status, json(a.value), a.cost, a.bought, a.source, a.at) AS line
    FROM answers a WHERE a.session_id = s.id ORDER BY a.position)),
@@ -43,9 +53,9 @@ ADD = "INSERT INTO answers (session_id, feature, position, status, value, cost, 
 FILL = "UPDATE answers SET status = ?, value = ?, at = ? WHERE session_id = ? AND feature = ? AND status = 'pending'"
 
 OPEN = """
-INSERT INTO sessions (id, owner, name, number, status, revision, reference, seed, confidence, budget, spent, prediction,
-                      created_at, updated_at, expires_at)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ?)
+INSERT INTO sessions (id, owner, name, number, status, revision, reference, seed, aim, confidence, stop_confidence, stop_cap,
+                      budget, spent, prediction, created_at, updated_at, expires_at)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ?)
 """
 
 KEY = """
@@ -106,7 +116,7 @@ class SqliteLedger:
 
 
 def _session(id: UUID, owner: str, row: Sequence[Any]) -> Session:
-    return session_of(id, owner, (*row[:11], *map(datetime.fromisoformat, row[11:])))
+    return session_of(id, owner, (*row[:-3], *map(datetime.fromisoformat, row[-3:])))
 
 
 def _open(db: sqlite3.Connection, session: Session, key: IdempotencyKey | None) -> bool:
@@ -121,7 +131,9 @@ def _open(db: sqlite3.Connection, session: Session, key: IdempotencyKey | None) 
             session.revision,
             session.reference,
             session.seed,
+            session.aim,
             session.confidence,
+            *stop_columns(session.stop),
             session.budget,
             prediction_json(session.prediction),
             iso(session.created_at),

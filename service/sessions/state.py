@@ -10,6 +10,7 @@ from uuid import UUID
 
 from frugal.models import Ensemble, Standing, Stop, Wait, stand
 from frugal.models.costs import Basket, money
+from frugal.models.frontier import Stopping
 from frugal.models.schema import Value, WrongValueError
 from frugal.service.errors import AnswerConflict, OverBudget, SessionClosed, WrongAnswer
 
@@ -56,7 +57,9 @@ class Session(NamedTuple):
     revision: int
     reference: str | None
     seed: int
+    aim: int | None  # as it was asked for, like the confidence
     confidence: float | None
+    stop: Stopping  # what both came to when the session opened: no later version changes it
     budget: int | None
     spent: int
     answers: tuple[Answer, ...]
@@ -155,7 +158,8 @@ def standing_of(session: Session, ensemble: Ensemble) -> Standing:
         session.seed,
         bought=[answer.feature for answer in session.answers if answer.bought],
         pending=[answer.feature for answer in session.answers if answer.status == "pending"],
-        confidence=session.confidence,
+        confidence=session.stop.confidence,
+        cap=session.stop.cap,
     )
 
 

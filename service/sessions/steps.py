@@ -20,6 +20,7 @@ from frugal.service.sessions import counting
 from frugal.service.sessions.ledger import IdempotencyKey, Ledger
 from frugal.service.sessions.room import Room
 from frugal.service.sessions.state import Given, Session, accept, decided, ended, known_answers, standing_of
+from frugal.service.sessions.stopping import found_stop
 from frugal.service.store import audit, session_rows
 from frugal.service.store.audit import Actor
 from frugal.service.store.db import Database
@@ -43,7 +44,7 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """What a client opens a session with; the budget is in millionths."""
+    """What a client opens a session with; budget and aim are in millionths."""
 
     model: str
     budget: int | None = None
@@ -51,6 +52,7 @@ class Opening:
     seed: int = 0
     confidence: float | None = None
     reference: str | None = None
+    aim: int | None = None
 
 
 class Steps:
@@ -253,7 +255,9 @@ class Steps:
             revision=1,
             reference=opening.reference,
             seed=opening.seed,
+            aim=opening.aim,
             confidence=opening.confidence,
+            stop=found_stop(version.ensemble, opening.budget, opening.aim, opening.confidence),
             budget=opening.budget,
             spent=0,
             answers=known_answers(version.ensemble, opening.known or {}, at),

@@ -130,7 +130,10 @@ sessions = Table(
     Column("revision", Integer, nullable=False),
     Column("reference", Text),
     Column("seed", BigInteger, nullable=False),
+    Column("aim", BigInteger),  # as it was asked for, like the confidence
     Column("confidence", Float(53)),
+    Column("stop_confidence", Float(53)),  # the operating point that both came to at the opening, and that holds to the end
+    Column("stop_cap", BigInteger),
     Column("budget", BigInteger),
     Column("spent", BigInteger, nullable=False),
     Column("prediction", LEDGER_JSON),  # the final one

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from tests.naive import deciding
 
-OPENING = {"budget": None, "known": None, "seed": 0, "confidence": None, "reference": None}  # what an opening may leave out
+OPENING = {"budget": None, "known": None, "seed": 0, "aim": None, "confidence": None, "reference": None}  # what an opening may leave out
 
 
 class Reply(NamedTuple):
@@ -28,21 +28,23 @@ GONE = Reply(404, "session-not-found")
 class Sessions:
     """All sessions of one owner with one published model."""
 
-    def __init__(self, name: str, model: deciding.Model) -> None:
-        self.name, self.model = name, model
+    def __init__(self, name: str, model: deciding.Model, frontier: dict[str, Any] | None = None) -> None:
+        self.name, self.model, self.frontier = name, model, frontier
         self.sessions: dict[str, dict[str, Any]] = {}
         self.keys: dict[str, tuple[Any, Reply]] = {}
 
     def open(self, body: dict[str, Any], key: str | None, id: str) -> Reply:
         """Open a session, which gets this id if it is a new one."""
         given = OPENING | body
-        if wrong_money(given["budget"]):
+        if wrong_money(given["budget"]) or wrong_money(given["aim"]) or None not in (given["aim"], given["confidence"]):
             return MISSHAPEN
         if key in self.keys:
             first, reply = self.keys[key]
             return reply._replace(replayed=True) if first == given else Reply(422, "idempotency-key-reused")
         if given["model"] != self.name:
             return Reply(404, "model-not-found")
+        if given["aim"] is not None and self.frontier is None:
+            return MISSHAPEN
         known = given["known"] or {}
         if any(
             name not in self.model.schema.names or (name in used(self.model) and wrong_value(self.model, name, known[name]))
@@ -55,7 +57,9 @@ class Sessions:
             "spent": 0,
             "revision": 1,
             "seed": given["seed"],
+            "aim": given["aim"],
             "confidence": given["confidence"],
+            "stop": self.stop(given),
             "reference": given["reference"],
             "answers": {name: known_line(self.stored(name, value)) for name, value in known.items() if name in used(self.model)},
         }
@@ -65,6 +69,18 @@ class Sessions:
         if key is not None:
             self.keys[key] = given, reply
         return reply
+
+    def stop(self, given: dict[str, Any]) -> tuple[float | None, float | None]:
+        """(confidence, cap): what is asked for, or the operating point that it comes to."""
+        if given["confidence"] is not None or self.frontier is None:
+            return given["confidence"], None
+        points, default = self.frontier["points"], self.frontier["default"]
+        if given["aim"] is not None:
+            point = max((point for point in points if point["cost"] <= given["aim"]), key=lambda point: point["cost"])
+            return point["confidence"], point["cap"]
+        if given["budget"] is not None:
+            return min(points, key=lambda point: (point["error"], point["cost"]))["confidence"], None
+        return points[default]["confidence"], points[default]["cap"]
 
     def answer(self, id: str, body: Any) -> Reply:
         """One answer or several: the checks in the order of the contract, then the charge, then one decision."""
@@ -177,6 +193,8 @@ class Sessions:
             "budget": None if budget is None else budget / 10**6,
             "spent": spent / 10**6,
             "remaining": None if budget is None else (budget - spent) / 10**6,
+            "aim": session["aim"],
+            "confidence": session["confidence"],
             "answers": [shown_line(name, line) for name, line in session["answers"].items()],
             "prediction": {
                 "label": session["label"],
@@ -209,7 +227,8 @@ def situation(session: dict[str, Any]) -> dict[str, Any]:
         "spent": session["spent"] / 10**6,
         "bought": [name for name, line in answers.items() if line["bought"]],
         "pending": [name for name, line in answers.items() if line["status"] == "pending"],
-        "confidence": session["confidence"],
+        "confidence": session["stop"][0],
+        "cap": session["stop"][1],
     }
 
 

@@ -177,18 +177,37 @@ def mostly(usual: st.SearchStrategy[Any], other: st.SearchStrategy[Any]) -> st.S
     return st.integers(0, 7).flatmap(lambda n: other if n == 7 else usual)
 
 
+def frontiers() -> st.SearchStrategy[Any]:
+    """No operating points, or some by rising cost, of which the first asks for nothing that costs anything."""
+    confidence, cap = st.sampled_from([0.507, 0.753, 0.9, 1.0]), st.sampled_from([None, 0.0, 0.3, 1.0, 2.5])
+    first = st.just({"cost": 0.0, "error": 0.5, "log_loss": 0.7, "confidence": 1.0, "cap": 0.0, "early": 1.0})
+    later = st.lists(st.tuples(st.sampled_from([0.1, 0.2, 0.3]), confidence, cap), max_size=3).map(
+        lambda found: [
+            {"cost": 0.5 * i, "error": error, "log_loss": 0.5, "confidence": sure, "cap": most, "early": 0.5}
+            for i, (error, sure, most) in enumerate(found, 1)
+        ]
+    )
+    points = st.tuples(first, later).map(lambda parts: [parts[0], *parts[1]])
+    return st.one_of(
+        st.none(),
+        points.flatmap(lambda found: st.fixed_dictionaries({"points": st.just(found), "default": st.integers(0, len(found) - 1)})),
+    )
+
+
 WHO = drawn(lambda machine: st.integers(0, len(machine.ids) - 1))
-WRONG_OPENINGS = st.sampled_from([{"model": "nobody"}, *({"budget": budget} for budget in NOT_MONEY)])
+WRONG_OPENINGS = st.sampled_from([{"model": "nobody"}, *({name: amount} for name in ("budget", "aim") for amount in NOT_MONEY)])
 RIGHT_OPENINGS = st.fixed_dictionaries(
     {"budget": of_model(budgets)},
     optional={
         "known": of_model(knowns),
         "seed": st.sampled_from([0, 7]),
-        "confidence": st.sampled_from([0.6, 0.75, 1]),
         "reference": st.sampled_from([None, "case 17", "дело № 17"]),
     },
 )
-OPENINGS = mostly(RIGHT_OPENINGS, WRONG_OPENINGS)
+AIMS = st.sampled_from([0, 0.3, 0.5, 1, 1.2, 100]).map(lambda aim: {"aim": aim})
+CONFIDENCES = st.sampled_from([0.6, 0.75, 1]).map(lambda confidence: {"confidence": confidence})
+WAYS_TO_STOP = mostly(st.one_of(st.just({}), AIMS, CONFIDENCES), st.just({"aim": 1, "confidence": 0.6}))
+OPENINGS = mostly(st.tuples(RIGHT_OPENINGS, WAYS_TO_STOP).map(lambda parts: parts[0] | parts[1]), WRONG_OPENINGS)
 
 
 class Machine(RuleBasedStateMachine):
@@ -204,11 +223,11 @@ class Machine(RuleBasedStateMachine):
         self.sent: list[Sent] = []
         self.seen: dict[tuple[str, int], Body] = {}  # sessions as they were shown, by id and revision
 
-    @initialize(model=MODELS, budget=st.sampled_from(BUDGETS))
-    def publish_a_model_and_open_a_session(self, model: Model, budget: float | None) -> None:
+    @initialize(model=MODELS, frontier=frontiers(), budget=st.sampled_from(BUDGETS))
+    def publish_a_model_and_open_a_session(self, model: Model, frontier: Body | None, budget: float | None) -> None:
         self.name = f"m{next(self.published)}"
-        self.ensemble = strategies.ensemble_of(model)
-        self.twin = Sessions(self.name, model)
+        self.ensemble = strategies.ensemble_of(model, frontier=frontier)
+        self.twin = Sessions(self.name, model, frontier)
         publish(self.client, self.name, self.ensemble)
         self._open({"model": self.name, "budget": budget}, None)
 

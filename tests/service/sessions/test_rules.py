@@ -40,7 +40,7 @@ def test_a_session_from_its_opening_to_a_leaf(client: httpx.Client) -> None:
     assert reply.headers["location"] == f"/v1/sessions/{session['id']}"
     assert set(session) == {
         "id", "model", "status", "revision", "reference", "seed", "ask", "budget", "spent", "remaining",
-        "answers", "prediction", "created_at", "updated_at", "expires_at",
+        "aim", "confidence", "answers", "prediction", "created_at", "updated_at", "expires_at",
     }  # fmt: skip
     assert session["model"] == {"name": "clinic", "version": 1}
     assert (session["status"], session["revision"], session["reference"], session["seed"]) == ("open", 1, "case 17", 7)
