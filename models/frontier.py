@@ -27,9 +27,9 @@ from frugal.models.kernels.serving.acquiring import UNLIMITED
 from frugal.models.kernels.serving.deciding import NEVER
 from frugal.models.threads import BLOCK, in_threads
 
-DOUBTS = np.geomspace(0.5, 0.001, 25)  # 1 - confidence
+DOUBTS = np.concatenate([np.linspace(0.5, 0.1, 61)[:-1], np.geomspace(0.1, 0.001, 25)])  # 1 - confidence
 SHARES = np.geomspace(0.01, 0.7, 14)  # caps, of what everything costs
-GAP = 1.08  # two points whose costs are further apart than this have others between them, if there are any
+GAP = 1.05  # two points whose costs are further apart than this have others between them, if there are any
 LITTLE = 0.002  # of what everything costs: gaps below this are none
 MOST_POINTS = 1000
 
@@ -130,6 +130,12 @@ class Tried(NamedTuple):
     def joined(cls, parts: "Sequence[Tried]") -> "Tried":
         """Those of several groups of rows."""
         return cls(sum(part.sums for part in parts), sum(part.weight for part in parts), parts[0].caps, parts[0].everything)  # type: ignore[arg-type]
+
+    def as_dear_as(self, other: "Tried") -> "Tried":
+        """The same, each pair at the greater mean cost of the two."""
+        sums = self.sums.copy()
+        sums[..., tracing.COST] = np.maximum(sums[..., tracing.COST], other.sums[..., tracing.COST] * (self.weight / other.weight))
+        return self._replace(sums=sums)
 
 
 def confidences() -> NDArray[np.float64]:

@@ -16,7 +16,7 @@ from frugal.models.learners import points
 from frugal.models.learners.greedy import GreedyLearner
 from frugal.models.learners.parameters import Aside, Whole, learned, learner, parameter
 from frugal.models.learners.prepared import Prepared, Rows
-from frugal.models.learners.progress import Progress, Tell, silent
+from frugal.models.learners.progress import Progress, Tell, silent, told
 
 Told = Callable[[int, float], None]  # trees so far, their mean cost on rows held out or nan
 
@@ -89,9 +89,10 @@ class BudgetForestClassifier(GreedyLearner):
         self.alpha_, self.n_trees_ = best.alpha, best.trees
         ensemble = self._ensemble(best.flat, prepared, "majority")
         settings = self._honest(ensemble, prepared, rows, growers[grid.index(best.alpha)]) if best.trees else {}
+        ensemble = self._read_for(ensemble, prepared, rows)
         if self.points and (self.reader or not best.trees):  # a reader has seen every row: what it says is judged on others
-            settings |= self._points(prepared, rows)
-        self._finish(self._read_for(ensemble, prepared, rows), prepared, rows, {"error": best.error, "mean_cost": best.cost}, **settings)
+            settings |= self._points(ensemble, prepared, rows)
+        self._finish(ensemble, prepared, rows, {"error": best.error, "mean_cost": best.cost}, **settings)
         return self
 
     def _honest(self, ensemble: Ensemble, prepared: Prepared, rows: Rows, grower: Grower) -> dict[str, Any]:
@@ -105,14 +106,16 @@ class BudgetForestClassifier(GreedyLearner):
         if not self.points or self.reader:
             return {"smoothing": self._smoothing}
         judged = judged._replace(ensemble=ensemble.with_settings(smoothing=self._smoothing))
-        return {"smoothing": self._smoothing} | points.of_judged([judged], prepared, self.budget, n_jobs=self.n_jobs)
+        return {"smoothing": self._smoothing} | points.of_judged([judged], judged.ensemble, prepared, self.budget, n_jobs=self.n_jobs)
 
     def _again(self, prepared: Prepared, rows: Rows, tell: Tell = silent) -> Ensemble:
-        if not self.n_trees_:
+        """Where nothing was fitted before: of all trees, with the first alpha."""
+        trees = getattr(self, "n_trees_", int(self.max_trees))
+        if not trees:
             return self._ensemble(rows.leaf(), prepared, "majority")
-        (grower,) = self._growers(prepared, rows, [self.alpha_], bootstrap=True)
-        ensemble = self._ensemble(Flat.of(grower.trees(self.n_trees_)), prepared, "majority")
-        return ensemble.with_settings(smoothing=self._smoothing)
+        (grower,) = self._growers(prepared, rows, [getattr(self, "alpha_", self._alphas()[0])], bootstrap=True)
+        ensemble = self._ensemble(Flat.of(told(grower.trees(trees), trees, tell)), prepared, "majority")
+        return ensemble.with_settings(smoothing=getattr(self, "_smoothing", prepared.smoothing()))
 
     def _grow_within(
         self,

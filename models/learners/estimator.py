@@ -237,13 +237,13 @@ class Learner:
             return ensemble
         return ensemble.with_settings(reader=reading.grow(ensemble, prepared, rows, self.n_jobs, tell=tell))
 
-    def _points(self, prepared: Prepared, rows: Rows, cap: float | None = None) -> dict[str, Any]:
+    def _points(self, ensemble: Ensemble, prepared: Prepared, rows: Rows, cap: float | None = None) -> dict[str, Any]:
         """A calibration and operating points, from models that are like this one, each judged on rows that did not grow it."""
         found = [
             (self._read_for(self._again(prepared, rows.some(kept)), prepared, rows.some(kept)), rows.some(judged))
             for kept, judged in points.folds(len(rows.codes), prepared.seed)
         ]
-        return points.of_models(found, prepared, getattr(self, "budget", None), cap, self.n_jobs)
+        return points.of_models(found, ensemble, prepared, getattr(self, "budget", None), cap, self.n_jobs)
 
     def _finish(self, ensemble: Ensemble, prepared: Prepared, rows: Rows, metrics: dict[str, float], **settings: Any) -> None:
         """Set what a fit leaves behind; `settings` are what makes told probabilities come true, and says when to stop."""

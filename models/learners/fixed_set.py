@@ -1,9 +1,12 @@
 """A fixed set of features that fits a cap, and boosted trees on it: what a person would build, and sometimes the best."""
 
+from collections.abc import Collection
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
 
+from frugal.models.costs import CostModel, Price
 from frugal.models.ensemble import Ensemble
 from frugal.models.learners.estimator import Learner
 from frugal.models.learners.parameters import Number, learner, parameter
@@ -25,27 +28,35 @@ class FixedSet(Learner):
     cap: float = parameter(Number(0), "what the features may cost together", default=0.0)
 
     def _again(self, prepared: Prepared, rows: Rows, tell: Tell = silent) -> Ensemble:
-        within = self._chosen(prepared, rows)
-        codes = rows.codes.copy()
-        codes[:, ~within] = np.nan
-        seen = Rows(codes, rows.classes, rows.weights, rows.count)
-        return self._boosting(lam=0.0, trees_per_level=100)._again(prepared, seen, tell)
+        chosen = self._chosen(prepared, rows)
+        return self._boosting(lam=0.0, trees_per_level=100)._again(prepared, _hiding(rows, prepared, chosen), tell)
 
-    def _chosen(self, prepared: Prepared, rows: Rows) -> Any:
-        """The dearest set that fits, found by halving on a scale of logarithms; per feature whether it is in it."""
-        names = prepared.schema.names
-        best, most = np.zeros(len(names), bool), -1.0
+    def _chosen(self, prepared: Prepared, rows: Rows) -> frozenset[str]:
+        """A set that fits, and then what fits into what it leaves, until nothing more does."""
+        chosen: frozenset[str] = frozenset()
+        while True:
+            costs = _given(prepared.costs, chosen)
+            left = self.cap - prepared.costs.total(chosen)
+            affordable = {price.feature for price in costs.prices if price.cost is not None and price.cost <= left}
+            if affordable <= chosen:
+                return chosen
+            more = self._dearest_within(replace(prepared, costs=costs), _hiding(rows, prepared, affordable | chosen), left) | chosen
+            if more == chosen:
+                return chosen
+            chosen = more
+
+    def _dearest_within(self, prepared: Prepared, rows: Rows, cap: float) -> frozenset[str]:
+        """By halving between worths of money, on a scale of logarithms: the less money is worth, the more is used."""
+        best: frozenset[str] = frozenset()
         low, high = np.log(WIDEST)
         for _ in range(TRIES):
-            lam = float(np.exp((low + high) / 2))
-            used = self._boosting(lam=lam, trees_per_level=60, price="model", max_leaves=8)._again(prepared, rows).used
-            together = prepared.costs.total(used)
-            if together > self.cap:
-                low = np.log(lam)
-                continue
-            high = np.log(lam)
-            if together > most:
-                best, most = np.array([name in used for name in names]), together
+            middle = (low + high) / 2
+            used = self._boosting(lam=float(np.exp(middle)), trees_per_level=60, price="model", max_leaves=8)._again(prepared, rows).used
+            if prepared.costs.total(used) > cap:
+                low = middle
+            else:
+                high = middle
+                best = max(best, used, key=prepared.costs.total)
         return best
 
     def _boosting(self, **settings: Any) -> PricedBoostingClassifier:
@@ -53,3 +64,15 @@ class FixedSet(Learner):
         made = PricedBoostingClassifier(**size)
         made.classes_ = self.classes_
         return made
+
+
+def _hiding(rows: Rows, prepared: Prepared, shown: Collection[str]) -> Rows:
+    """The rows with all other features missing."""
+    codes = rows.codes.copy()
+    codes[:, [name not in shown for name in prepared.schema.names]] = np.nan
+    return replace(rows, codes=codes)
+
+
+def _given(costs: CostModel, bought: Collection[str]) -> CostModel:
+    """What everything costs who has bought these."""
+    return CostModel(Price(price.feature, None if price.cost is None else costs.marginal(price.feature, bought)) for price in costs.prices)

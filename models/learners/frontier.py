@@ -6,6 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from frugal.models.costs import millionths
 from frugal.models.ensemble import Ensemble
 from frugal.models.frontier import Tried, area, measure
 from frugal.models.learners import points
@@ -51,10 +52,10 @@ class FrontierClassifier(Learner):
     >>> X = np.array([[0, 0], [0, 1], [1, 0], [1, 1]] * 50)
     >>> y = X[:, 0] | X[:, 1]
     >>> model = FrontierClassifier(costs=[1, 10], random_state=0).fit(X, y)
-    >>> [round(point.cost, 2) for point in model.frontier_][:2]
-    [0.0, 6.0]
     >>> model.acquire([[1, 0], [0, 1]], aim=6).cost.tolist()
     [1.0, 11.0]
+    >>> model.acquire([[1, 0], [0, 1]], aim=1).cost.tolist()
+    [1.0, 1.0]
     """
 
     name = "frontier"
@@ -80,15 +81,18 @@ class FrontierClassifier(Learner):
         """Choose among the candidates and grow the best; `progress` is told how far it has come."""
         if not self.points:
             raise ValueError("points is False: this learner is made of its operating points; the learners it chooses from can do without")
+        if self.budget is not None:
+            millionths(self.budget, "the budget")
         prepared = self._prepare(X, y, sample_weight)
         tell = _Stages(progress)
         best = self._best(prepared, tell)
-        settings = points.of_models(best.blended(best.blend), prepared, self.budget, self.cap, self.n_jobs)
         tell.enter(0.6, 1.0)
         ensemble = best.learner._read_for(best.learner._again(prepared, prepared.rows, tell), prepared, prepared.rows)
         ensemble = ensemble.with_settings(blend=best.blend)
         self.learner_, self.n_trees_ = best.learner.name, len(ensemble)
-        self._finish(ensemble, prepared, prepared.rows, {}, **(settings or _of_itself(ensemble, prepared, self)))
+        found = best.blended(best.blend) or [(ensemble, prepared.rows)]  # of a single row there is no other
+        settings = points.of_models(found, ensemble, prepared, self.budget, self.cap, self.n_jobs)
+        self._finish(ensemble, prepared, prepared.rows, {}, **settings)
         return self
 
     def _best(self, prepared: Prepared, tell: "_Stages") -> Candidate:
@@ -137,11 +141,6 @@ def _sizes(rows: Rows) -> list[dict[str, Any]]:
     if rows.count > MANY:
         return [{"max_leaves": leaves, "l2": 1.0, "min_rows": 5} for leaves in (32, 128)]
     return [{"max_leaves": 8, "l2": 5.0, "min_rows": 20}, {"max_leaves": 32, "l2": 5.0, "min_rows": 15}]
-
-
-def _of_itself(ensemble: Ensemble, prepared: Prepared, learner: FrontierClassifier) -> dict[str, Any]:
-    """Where there is one row only: points that are measured on what grew the model."""
-    return points.of_models([(ensemble, prepared.rows)], prepared, learner.budget, learner.cap, learner.n_jobs)
 
 
 class _Stages:

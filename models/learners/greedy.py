@@ -131,10 +131,10 @@ class GreedyTreeClassifier(GreedyLearner):
         assert best is not None
         self.alpha_ = -best[2]
         ensemble = self._read_for(self._ensemble(best[3], prepared, "counts"), prepared, rows)
-        settings = self._points(prepared, rows) if self.points else {}
+        settings = self._points(ensemble, prepared, rows) if self.points else {}
         self._finish(ensemble, prepared, rows, {"error": best[0], "mean_cost": best[1]}, **settings)
         return self
 
     def _again(self, prepared: Prepared, rows: Rows, tell: Tell = silent) -> Ensemble:
-        (grower,) = self._growers(prepared, rows, [self.alpha_], bootstrap=False)
+        (grower,) = self._growers(prepared, rows, [getattr(self, "alpha_", self._alphas()[0])], bootstrap=False)
         return self._ensemble(Flat.of([grower.tree(0)]), prepared, "counts")

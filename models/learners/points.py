@@ -22,8 +22,9 @@ from frugal.models.learners.prepared import Prepared, Rows
 from frugal.models.threads import in_threads
 
 ENOUGH = 10_000  # rows: two numbers are fitted
-FEW = 2_000  # rows below which every fifth is held out in turn
+FEW = 2_000  # rows that a smoothing is chosen on
 FOLDS = 5
+JUDGED = 4_000  # rows that are to be judged, if there are so many: what a point costs is then known to one or two per cent
 SMOOTHINGS = np.array([0.125, 0.25, 0.5, 1, 2, 4, 8, 16, 32])  # in cases
 CALM = 0.1  # of the penalty on how far a smoothing is from one case: a few rows should not move it much
 
@@ -37,9 +38,9 @@ class Judged(NamedTuple):
 
 
 def folds(rows: int, seed: int) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-    """(rows to grow on, rows to judge): a fifth is judged, or each fifth in turn where rows are few."""
+    """(rows to grow on, rows to judge): a fifth is judged, and where rows are few another and another."""
     shuffled = np.random.default_rng((seed, 2**32 + 1)).permutation(rows)
-    for k in range(min(FOLDS, rows) if rows < FEW else 1):
+    for k in range(min(FOLDS, rows, -(-JUDGED * FOLDS // max(1, rows)))):
         judged = np.zeros(rows, bool)
         judged[shuffled[k::FOLDS]] = True
         if not judged.all():
@@ -83,17 +84,26 @@ def states(judged: Judged, seed: int, n_jobs: int | None) -> States:
 
 
 def of_judged(
-    found: Sequence[Judged], prepared: Prepared, budget: float | None = None, cap: float | None = None, n_jobs: int | None = None
+    found: Sequence[Judged],
+    served: Ensemble,
+    prepared: Prepared,
+    budget: float | None = None,
+    cap: float | None = None,
+    n_jobs: int | None = None,
 ) -> dict[str, Any]:
     """The calibration and the frontier that some rows show, judged by trees that they did not grow: settings of the model that is served.
 
-    `budget` is on the mean of the cases, and chooses the default point; `cap` is on each case, and no point goes beyond it.
+    A point costs what it cost on those rows, or what it costs the served model on the rows it was grown on, if that is more: which cases
+    are sure enough differs a little between models, and a mean that somebody aims at is not to be passed. `budget` is on the mean of the
+    cases, and chooses the default point; `cap` is on each case, and no point goes beyond it.
     """
     if not found:
         return {}
     calibration = fit(States.joined([states(one, prepared.seed, n_jobs) for one in found]), prepared.rows.count).as_dict()
     tried = Tried.joined([_tried(one, calibration, cap, n_jobs) for one in found])
-    return {"calibration": calibration, "frontier": frontier_of(tried, budget, prepared.penalties is not None)}
+    some = prepared.rows.some(np.random.default_rng((prepared.seed, 2**32 + 1)).permutation(len(prepared.rows.codes))[:ENOUGH])
+    again = _tried(Judged(served, some, served.served.weights[None]), calibration, cap, n_jobs)
+    return {"calibration": calibration, "frontier": frontier_of(tried.as_dear_as(again), budget, prepared.penalties is not None)}
 
 
 def _tried(judged: Judged, calibration: dict[str, Any], cap: float | None, n_jobs: int | None) -> Tried:
@@ -103,6 +113,7 @@ def _tried(judged: Judged, calibration: dict[str, Any], cap: float | None, n_job
 
 def of_models(
     found: Sequence[tuple[Ensemble, Rows]],
+    served: Ensemble,
     prepared: Prepared,
     budget: float | None = None,
     cap: float | None = None,
@@ -110,7 +121,7 @@ def of_models(
 ) -> dict[str, Any]:
     """The same of whole models, each with rows that grew none of its trees."""
     judged = [Judged(ensemble, rows, ensemble.served.weights[None]) for ensemble, rows in found]
-    return of_judged(judged, prepared, budget, cap, n_jobs)
+    return of_judged(judged, served, prepared, budget, cap, n_jobs)
 
 
 def _budgets(judged: Judged, cuts: int, seed: int, n_jobs: int | None) -> list[NDArray[np.int64]]:

@@ -1,6 +1,5 @@
 """Boosting that subtracts from a question's worth what its cases would really pay for it; along a path, money counts for less and less."""
 
-from collections.abc import Iterator
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -20,7 +19,7 @@ from frugal.models.learners import reading
 from frugal.models.learners.estimator import Learner
 from frugal.models.learners.parameters import Choice, Directions, Number, NumberOr, Whole, learned, learner, parameter
 from frugal.models.learners.prepared import Prepared, Rows
-from frugal.models.learners.progress import Progress, Tell, silent
+from frugal.models.learners.progress import Tell, silent, told
 from frugal.models.naming import meant
 from frugal.models.schema import NUMERIC, Feature
 from frugal.models.threads import threads
@@ -82,15 +81,16 @@ class PricedBoostingClassifier(Learner):
         rows = prepared.rows
         ensemble = self._again(prepared, rows, progress)
         self.n_trees_ = len(ensemble)
-        settings = self._points(prepared, rows, self.cap) if self.points else {}
-        self._finish(self._read_for(ensemble, prepared, rows), prepared, rows, {}, **settings)
+        ensemble = self._read_for(ensemble, prepared, rows)
+        settings = self._points(ensemble, prepared, rows, self.cap) if self.points else {}
+        self._finish(ensemble, prepared, rows, {}, **settings)
         return self
 
     def _again(self, prepared: Prepared, rows: Rows, tell: Tell = silent) -> Ensemble:
         booster, (lams, each) = self._booster(prepared, rows), self._levels(prepared)
         trees = rows.leaf()  # where there is one class
         if rows.count > 1:
-            trees = Flat.of(_told(booster.trees(lams, each), len(lams) * each, tell))
+            trees = Flat.of(told(booster.trees(lams, each), len(lams) * each, tell))
         settings: dict[str, Any] = {"vote": "additive", "order": "sequential", "stop": "leaf"}
         settings |= {"penalties": prepared.penalties, "sureness": self._sureness(prepared)}
         return Ensemble(trees, prepared.schema, prepared.costs, classes=self.classes_.tolist(), **settings)
@@ -171,9 +171,3 @@ def _mere_question(feature: Feature, values: list[float]) -> Split:
     if feature.kind == NUMERIC:
         return Split(feature.name, values, [Leaf(values), Leaf(values)], threshold=0.0, missing=ENDS)
     return Split(feature.name, values, [Leaf(values)], branches=dict.fromkeys(feature.categories, 0), missing=ENDS)
-
-
-def _told(trees: Iterator[Tree], most: int, progress: Tell) -> Iterator[Tree]:
-    for i, tree in enumerate(trees):
-        progress(Progress("growing", i / most, i + 1))
-        yield tree

@@ -1,7 +1,8 @@
 """How far a fit is, as the learner itself tells it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -19,3 +20,10 @@ Tell = Callable[[Progress], None]
 
 def silent(progress: Progress) -> None:
     """Nobody listens."""
+
+
+def told(trees: Iterator[Any], most: int, tell: Tell) -> Iterator[Any]:
+    """Trees as they come, each told of."""
+    for i, tree in enumerate(trees):
+        tell(Progress("growing", i / most, i + 1))
+        yield tree

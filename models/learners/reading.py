@@ -4,7 +4,6 @@ Every case gives several states: its last, and some earlier ones with the first 
 ask well; these are made to say well what is known.
 """
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -23,9 +22,8 @@ from frugal.models.kernels.growth.questions import Bins
 from frugal.models.kernels.marks import CUT, SOME_CATEGORIES
 from frugal.models.kernels.serving import tracing
 from frugal.models.learners.prepared import Prepared, Rows
-from frugal.models.learners.progress import Progress, Tell, silent
+from frugal.models.learners.progress import Tell, silent, told
 from frugal.models.threads import in_threads, threads
-from frugal.models.tree import Tree
 
 FEW = 1000  # rows below which trees are small
 MANY = 10  # classes above which trees are fewer
@@ -84,12 +82,7 @@ def grow(
         threads=jobs,
     )
 
-    def told() -> Iterator[Tree]:
-        for i, tree in enumerate(booster.trees([0.0], size.trees)):
-            tell(Progress("growing", i / (size.trees + 1), i + 1))
-            yield tree
-
-    return Flat.of(told())
+    return Flat.of(told(booster.trees([0.0], size.trees), size.trees + 1, tell))
 
 
 def turns(ensemble: Ensemble, codes: NDArray[np.float64], budgets: NDArray[np.int64], n_jobs: int | None) -> NDArray[np.int32]:

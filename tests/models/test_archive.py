@@ -295,7 +295,7 @@ def test_names_and_depths_that_can_be_shown_are_kept():
         (sealed(b"{" + SEAL + b',"a":1,"a":2}', b""), "a name stands twice"),
         (sealed(b"[{" + SEAL + b"}]", b""), "this is not one of frugal's archives"),
         (sealed(b"{" + SEAL + b"," + SEAL + b"}", b""), "this is not one of frugal's archives"),
-        (sealed(b'{"__metadata__":{"manifest":"\\ud800",' + SEAL + b"}}", b""), "the manifest is not the JSON of an archive"),
+        (sealed(b'{"__metadata__":{"manifest":"\\ud800",' + SEAL + b"}}", b""), "the manifest is not text"),
     ],
 )
 def test_what_is_no_archive_says_so(archive, message):

@@ -108,13 +108,14 @@ def test_every_row_is_judged_by_trees_that_it_did_not_grow():
     assert {int(row): left.tolist() for row, left in zip(rows, apart, strict=True)} == {0: [0, 1], 1: [1, 1], 3: [1, 0]}
 
 
-def test_few_rows_are_judged_in_five_parts_and_many_in_one():
+def test_few_rows_are_judged_in_five_parts_and_many_in_fewer():
     parts = list(points.folds(12, seed=0))
     assert len(parts) == 5
     assert sorted(np.concatenate([judged for _, judged in parts]).tolist()) == list(range(12))
     assert all(not set(kept) & set(judged) and len(kept) + len(judged) == 12 for kept, judged in parts)
-    ((kept, judged),) = points.folds(2000, seed=0)
-    assert (len(kept), len(judged)) == (1600, 400)
+    assert [len(list(points.folds(rows, seed=0))) for rows in (4000, 6000, 10_000, 20_000)] == [5, 4, 2, 1]
+    ((kept, judged),) = points.folds(20_000, seed=0)
+    assert (len(kept), len(judged)) == (16_000, 4_000)
     assert list(points.folds(1, seed=0)) == []
 
 
