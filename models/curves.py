@@ -84,21 +84,29 @@ def precision_at_5(relevance: Sequence[float], relevant: Sequence[bool], query: 
     return float(np.mean(marks)) / 5
 
 
-def plot(curves: Mapping[str, Sequence[Point]], path: str | Path, title: str = "", unit: str = "mean cost per case") -> None:
-    """Draw error against mean cost: every point, and a line through those that none of the same name beats. The ending of `path` says
-    whether PNG or SVG."""
+def plot(
+    curves: Mapping[str, Sequence[Point]],
+    path: str | Path,
+    title: str = "",
+    unit: str = "mean cost per case",
+    levels: Mapping[str, float] | None = None,
+) -> None:
+    """Draw error against mean cost: every point, and a line through those that none of the same name beats; `levels` are errors to compare
+    with, whatever they cost. The ending of `path` says whether PNG or SVG."""
     figure = figure_for(path)(figsize=(7, 4.5), layout="constrained")
     axes = figure.subplots()
     for name, points in curves.items():
         best = frontier(points)
         (line,) = axes.plot([p.mean_cost for p in best], [p.error for p in best], marker="o", markersize=4, linewidth=1.4, label=name)
         axes.plot([p.mean_cost for p in points], [p.error for p in points], "o", markersize=3, alpha=0.35, color=line.get_color())
+    for number, (name, error) in enumerate((levels or {}).items()):
+        axes.axhline(error, color="grey", linestyle=("--", ":", "-.")[number % 3], linewidth=1, label=name)
     axes.set_xlabel(unit)
     axes.set_ylabel("error")
     axes.set_title(title, fontsize=11)
     axes.grid(alpha=0.3)
     axes.spines[["top", "right"]].set_visible(False)
-    if len(curves) > 1:
+    if len(curves) + len(levels or {}) > 1:
         axes.legend(frameon=False, fontsize=9)
     figure.savefig(path, dpi=150)
 

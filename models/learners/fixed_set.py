@@ -1,6 +1,6 @@
 """A fixed set of features that fits a cap, and boosted trees on it: what a person would build, and sometimes the best."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -14,13 +14,12 @@ from frugal.models.learners.prepared import Prepared, Rows
 from frugal.models.learners.priced_boosting import PricedBoostingClassifier
 from frugal.models.learners.progress import Tell, silent
 
-TRIES = 9  # worths of money that sets are looked for with, by halving
-WIDEST = (1e-6, 10.0)  # between these worths
+WORTHS = np.geomspace(4.0, 1e-5, 12)  # of the money of everything, under which sets are looked for
 
 
 @learner
 class FixedSet(Learner):
-    """Which features: those that boosting uses when a feature is paid for once, for as little worth of money as still fits the cap."""
+    """Which features: those that boosting uses where a feature is paid for once, at the least worth of money at which they fit the cap."""
 
     name = "fixed-set"
     summary = "boosted trees on a fixed set of features"
@@ -28,8 +27,11 @@ class FixedSet(Learner):
     cap: float = parameter(Number(0), "what the features may cost together", default=0.0)
 
     def _again(self, prepared: Prepared, rows: Rows, tell: Tell = silent) -> Ensemble:
-        chosen = self._chosen(prepared, rows)
-        return self._boosting(lam=0.0, trees_per_level=100)._again(prepared, _hiding(rows, prepared, chosen), tell)
+        return self.boosted(prepared, rows, self._chosen(prepared, rows), tell)
+
+    def boosted(self, prepared: Prepared, rows: Rows, features: Collection[str], tell: Tell = silent) -> Ensemble:
+        """Boosted trees on a set of features, prices left out of account."""
+        return self._boosting(lam=0.0, trees_per_level=100)._again(prepared, _hiding(rows, prepared, features), tell)
 
     def _chosen(self, prepared: Prepared, rows: Rows) -> frozenset[str]:
         """A set that fits, and then what fits into what it leaves, until nothing more does."""
@@ -40,24 +42,24 @@ class FixedSet(Learner):
             affordable = {price.feature for price in costs.prices if price.cost is not None and price.cost <= left}
             if affordable <= chosen:
                 return chosen
-            more = self._dearest_within(replace(prepared, costs=costs), _hiding(rows, prepared, affordable | chosen), left) | chosen
+            here = replace(prepared, costs=costs)
+            sets = self.by_worth(here, _hiding(rows, prepared, affordable | chosen))
+            more = self.dearest_within(sets, here, left) | chosen
             if more == chosen:
                 return chosen
             chosen = more
 
-    def _dearest_within(self, prepared: Prepared, rows: Rows, cap: float) -> frozenset[str]:
-        """By halving between worths of money, on a scale of logarithms: the less money is worth, the more is used."""
-        best: frozenset[str] = frozenset()
-        low, high = np.log(WIDEST)
-        for _ in range(TRIES):
-            middle = (low + high) / 2
-            used = self._boosting(lam=float(np.exp(middle)), trees_per_level=60, price="model", max_leaves=8)._again(prepared, rows).used
-            if prepared.costs.total(used) > cap:
-                low = middle
-            else:
-                high = middle
-                best = max(best, used, key=prepared.costs.total)
-        return best
+    def by_worth(self, prepared: Prepared, rows: Rows) -> list[frozenset[str]]:
+        """The sets that are used where money is worth less and less."""
+        return [
+            self._boosting(lam=float(lam), trees_per_level=60, price="model", max_leaves=8)._again(prepared, rows).used for lam in WORTHS
+        ]
+
+    @staticmethod
+    def dearest_within(sets: Sequence[frozenset[str]], prepared: Prepared, cap: float) -> frozenset[str]:
+        """The dearest of some sets that fits, or nothing."""
+        fitting = [one for one in sets if prepared.costs.total(one) <= cap]
+        return max([frozenset(), *fitting], key=prepared.costs.total)
 
     def _boosting(self, **settings: Any) -> PricedBoostingClassifier:
         size = {"n_levels": 1, "max_leaves": 16, "min_rows": 15, "points": self.points, "n_jobs": self.n_jobs} | settings

@@ -24,11 +24,35 @@ def report(trees: int, metrics: Mapping[str, Any], costs: Mapping[str, float]) -
             f"  mean cost    {metrics['mean_cost']:,.2f}",
             f"  max cost     {metrics['max_cost']:,.2f}   (everything: {metrics['cost_of_everything']:,.2f})",
             *([f"  total cost   {metrics['total_cost']:,.2f}   (mean cost and mean penalty)"] if "total_cost" in metrics else []),
+            *_instead(metrics),
+            *_aims(metrics),
             "",
             "  asked of     feature                    cost",
             *(f"  {100 * share:7.1f} %    {name:24} {costs[name]:>8,.2f}" for name, share in most),
         ]
     )
+
+
+def _instead(metrics: Mapping[str, Any]) -> list[str]:
+    """What the same rows give with everything bought."""
+    if "instead" not in metrics:
+        return []
+    found = metrics["instead"]
+    return [
+        f"  instead      {found['forest']:.4f} a forest, {found['boosted']:.4f} boosted trees, each with everything bought for every case"
+    ]
+
+
+def _aims(metrics: Mapping[str, Any]) -> list[str]:
+    """What each mean cost buys, and what the best fixed set of features for the same money would."""
+    if not metrics.get("aims"):
+        return []
+    lines = [
+        f"  {row['aim']:10,.2f} {row['mean_cost']:10,.2f} {row['error']:9.4f} {row['stop_early']:11.0%} {row['fixed_set_error']:14.4f}"
+        + ("   <- suggested" if row["aim"] == metrics["suggested_aim"] else "")
+        for row in metrics["aims"]
+    ]
+    return ["", "      aim at  mean cost     error  stop early   the best fixed set of features for as much", *lines]
 
 
 def drawn(fraction: float) -> str:

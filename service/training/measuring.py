@@ -48,6 +48,17 @@ def measure(ensemble: Ensemble, X: Any, y: Any, n_jobs: int | None = None, seed:
     }
 
 
+def mistakes(ensemble: Ensemble, found: Acquisition, y: Any) -> float:
+    """The share of wrong labels or, where mistakes have prices, what they cost in the mean; a label that training never saw is a mistake
+    without a price."""
+    truth, said = np.asarray(y).astype(str), found.labels.astype(str)
+    if ensemble.penalties is None:
+        return float(np.mean(truth != said))
+    place = {str(label): k for k, label in enumerate(ensemble.classes)}
+    known = [(place[s], place[t]) for s, t in zip(said.tolist(), truth.tolist(), strict=True) if t in place]
+    return float(np.mean([ensemble.penalties[pair] for pair in known])) if known else 0.0
+
+
 def _told(ensemble: Ensemble, found: Acquisition) -> NDArray[np.float64]:
     """The told probability of each row's label."""
     place = {label: k for k, label in enumerate(ensemble.classes)}
@@ -66,7 +77,10 @@ def _with_penalties(ensemble: Ensemble, truth: NDArray[Any], labels: NDArray[Any
     frequent = np.bincount(true, minlength=len(place)) / len(true)
     total = float(np.mean(cost + ensemble.penalties[said, true]))
     standard = ensemble.costs.total(ensemble.costs.features) + float((1 - frequent).min() * ensemble.penalties.max())
-    return {"total_cost": total, "standard_cost": standard} | ({"normalised_cost": total / standard} if standard else {})
+    constant = float((ensemble.penalties @ (np.bincount(true, minlength=len(place)) / len(true))).min())
+    return {"total_cost": total, "standard_cost": standard, "penalty_of_one_label": constant} | (
+        {"normalised_cost": total / standard} if standard else {}
+    )
 
 
 def _sizes(trees: int) -> list[int]:

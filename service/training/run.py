@@ -13,6 +13,7 @@ from frugal.models.learners import LEARNERS
 from frugal.models.learners.progress import Progress, Tell, silent
 from frugal.models.naming import quoted
 from frugal.service.tables import Columns
+from frugal.service.training.advising import advise, words
 from frugal.service.training.measuring import measured
 from frugal.service.training.pricing import cost_model
 from frugal.service.training.spec import Penalties, Spec, why_no_mistake
@@ -47,9 +48,13 @@ def train(table: Columns, spec: Spec, tell: Tell = silent, n_jobs: int = -1) -> 
         learner.fit(X.rows(kept), labels[kept], progress=lambda told: tell(replace(told, fraction=GROWN * told.fraction)))
     ensemble: Ensemble = learner.ensemble_
     tell(Progress("measuring", GROWN, len(ensemble)))
+    warned = [str(warning.message) for warning in said]
     if len(test):
         ensemble = measured(ensemble, X.rows(test), labels[test], n_jobs, spec.seed)
-    return Trained(ensemble, [str(warning.message) for warning in said])
+        advice = advise(learner, X.rows(kept), labels[kept], X.rows(test), labels[test], n_jobs)
+        ensemble = ensemble.with_settings(metrics={**ensemble.metrics, **advice})
+        warned += words(ensemble.metrics, spec.budget)
+    return Trained(ensemble, warned)
 
 
 def split(rows: int, test_fraction: float, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
