@@ -178,6 +178,24 @@ def measure(
     return Tried(sums.sum(axis=0), float(given.sum()), limits, _everything(ensemble))
 
 
+class Shares(NamedTuple):
+    """Per feature, of sessions that go on to the end: its share of the money, and of the error and doubt that questions removed."""
+
+    money: NDArray[np.float64]
+    error: NDArray[np.float64]
+
+
+def shares(ensemble: Any, codes: NDArray[np.float64], classes: NDArray[np.int32], weights: NDArray[np.float64]) -> Shares:
+    """What features were paid and good for on some rows; a feature that only added doubt has no share of what was removed."""
+    money, removed = np.zeros(codes.shape[1]), np.zeros(codes.shape[1])
+    tracing.shares(ensemble.served, ensemble.trail, ensemble.prices, codes, classes, weights, money, removed)
+    return Shares(_to_one(money), _to_one(np.maximum(removed, 0.0)))
+
+
+def _to_one(amounts: NDArray[np.float64]) -> NDArray[np.float64]:
+    return amounts / amounts.sum() if amounts.sum() > 0 else amounts
+
+
 def _everything(ensemble: Any) -> int:
     return millionths(ensemble.costs.total(ensemble.costs.features), "the cost of everything")
 

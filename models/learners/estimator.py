@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from frugal.models.acquire import Acquisition, acquire_classes, predict_classes
 from frugal.models.costs import CostModel
 from frugal.models.ensemble import Ensemble
-from frugal.models.frontier import Point, stop_at
+from frugal.models.frontier import Point, shares, stop_at
 from frugal.models.learners import points, reading
 from frugal.models.learners.mistakes import penalties_of, weights_of_classes
 from frugal.models.learners.parameters import (
@@ -30,12 +30,17 @@ from frugal.models.learners.progress import Tell, silent
 from frugal.models.schema import Schema
 from frugal.models.table import Table, column_names, read_labels, read_table, read_weights
 
+ENOUGH = 1000  # rows that importances are measured on
 ELSEWHERE = ("costs", "categorical", "misclassification_cost", "n_jobs")  # parameters that a model has in another form, or not at all
 
 
 @learner
 class Learner:
-    """A classifier that ends in an `ensemble_`. Subclasses declare their parameters and define `fit`."""
+    """A classifier that ends in an `ensemble_`. Subclasses declare their parameters and define `fit`.
+
+    Fitted, it has `feature_importances_`, the share of the error and doubt that each feature's answers removed in training rows, and
+    `feature_money_`, its share of what they paid.
+    """
 
     name: ClassVar[str]  # on the wire and the command line
     summary: ClassVar[str]
@@ -82,6 +87,8 @@ class Learner:
     classes_: NDArray[Any] = learned()
     ensemble_: Ensemble = learned()
     expected_cost_: float = learned()
+    feature_importances_: NDArray[np.float64] = learned()
+    feature_money_: NDArray[np.float64] = learned()
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         return {each.name: getattr(self, each.name) for each in parameters_of(self)}
@@ -254,6 +261,8 @@ class Learner:
         )
         walked = acquire_classes(self.ensemble_, rows.codes, to_leaves=True, n_jobs=self.n_jobs)
         self.expected_cost_ = float(np.average(walked.cost, weights=rows.weights))
+        some = rows.some(np.random.default_rng((prepared.seed, 2**32 + 4)).permutation(len(rows.codes))[:ENOUGH])
+        self.feature_money_, self.feature_importances_ = shares(self.ensemble_, some.codes, some.classes, some.weights)
 
 
 def _plain(value: Any) -> Any:

@@ -80,3 +80,24 @@ def add_up(notes, k, questions, weight, sums):
     sums[DOUBT] += weight * notes.doubt[k]
     sums[SURPRISE] -= weight * np.log(max(notes.chance[k], RAREST))
     sums[EARLY] += weight if k < questions else 0.0
+
+
+@kernel
+def shares(forest, trail, prices, rows, truths, weights, money, removed):
+    """Add up per feature what was paid for it, and how much of the doubt it took away, from question to question to the end."""
+    case, trails, notes = new_case(forest, prices), new_trails(forest, trail), new_notes(len(forest.arity))
+    acquired = np.empty(len(forest.arity), np.bool_)
+    shares_of_rows(forest, prices, rows, truths, weights, case, trails, notes, acquired, money, removed)
+
+
+@inlined
+def shares_of_rows(forest, prices, rows, truths, weights, case, trails, notes, acquired, money, removed):
+    for r in range(len(rows)):
+        begin(forest, case)
+        walk_abreast(forest, rows[r], trails)
+        _, questions = ask_along(
+            forest, prices, case, rows[r], UNLIMITED, NEVER, UNLIMITED, trails, acquired, STANDING, notes, truths[r], forest.weights
+        )
+        for k in range(questions):
+            money[notes.feature[k]] += weights[r] * (notes.spent[k + 1] - notes.spent[k])
+            removed[notes.feature[k]] += weights[r] * (notes.doubt[k] - notes.doubt[k + 1])

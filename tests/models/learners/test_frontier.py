@@ -307,3 +307,12 @@ def test_directions_hold_with_a_reader(way):
         ladder = np.tile(row, (100, 1))
         ladder[:, 0] = np.linspace(-4, 4, 100)
         assert (way * np.diff(model.predict_proba(ladder)[:, 1]) >= -1e-9).all()
+
+
+def test_importances_are_shares_of_error_removed_and_of_money(model):
+    assert model.feature_importances_.sum() == pytest.approx(1)
+    assert model.feature_money_.sum() == pytest.approx(1)
+    assert model.feature_importances_.argmax() == 0
+    assert model.feature_importances_[3] < 0.02
+    paid = model.acquire(table(3000)[0], confidence=1).acquired.mean(axis=0) * COSTS
+    assert model.feature_money_ == pytest.approx(paid / paid.sum(), abs=0.03)
