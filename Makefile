@@ -21,6 +21,10 @@ help: ## this list
 	@$(PYTHON) deploy/install.py .venv-run
 	@touch $@
 
+.venv/.bench: requirements-bench.lock .venv/.installed
+	$(PY) -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-bench.lock
+	@touch $@
+
 run: .venv-run/.installed ## the service on 127.0.0.1:8000 with the heart example, its state in ./var
 	@PYTHONDONTWRITEBYTECODE= .venv-run/bin/frugal serve --example # the first start compiles what it imports, and keeps it
 
@@ -66,7 +70,7 @@ check: .venv/.installed ## ruff, mypy, import-linter
 docs: .venv/.installed ## the learners' tables in docs/learners.md, from their classes
 	$(PY) -m frugal.models.learners.describing docs/learners.md
 
-bench: .venv/.installed ## every benchmark, each beside something outside (DATA=folder of tables)
+bench: .venv/.bench ## every benchmark, each beside something outside (DATA=folder of tables)
 	$(PY) benchmarks/first_minute.py
 	$(PY) benchmarks/decide.py
 	$(PY) benchmarks/budget_forest.py --data $(DATA)
@@ -78,8 +82,10 @@ bench: .venv/.installed ## every benchmark, each beside something outside (DATA=
 	$(PY) benchmarks/pool.py
 	$(PY) benchmarks/reading.py --data $(DATA)/covertype.csv.gz
 	$(PY) benchmarks/training.py --data $(DATA)/covertype.csv.gz
+	$(PY) benchmarks/frontier.py --data $(DATA) --out var/frontier.jsonl --again # hours at first; rivals are kept, ours is fitted anew
 
 lock: .venv/.installed ## resolve the dependencies again
 	.venv/bin/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-emit-find-links --no-annotate --no-header --extra serve pyproject.toml -o requirements.lock
 	.venv/bin/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-emit-find-links --no-annotate --no-header --extra serve --extra dev -c requirements.lock pyproject.toml -o requirements-dev.lock
+	.venv/bin/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-emit-find-links --no-annotate --no-header --extra bench -c requirements-dev.lock pyproject.toml -o requirements-bench.lock
 	echo 'setuptools>=77' | .venv/bin/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-emit-find-links --no-annotate --no-header -c requirements-dev.lock - -o requirements-build.lock
