@@ -4,6 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from frugal.models.costs import LONGEST_NAME
 from frugal.service.errors import BadArchiveSent
 
 Share = Annotated[float, Field(ge=0, le=1)]
@@ -31,6 +32,17 @@ class CurvePoint(Shape):
     budget: Amount | None = None
 
 
+class Aimed(Shape):
+    """What aiming at a mean cost came to, and what the best fixed set of features for as much did. Errors may be what mistakes cost."""
+
+    aim: Amount
+    mean_cost: Amount
+    error: Amount
+    stop_early: Share
+    fixed_set_error: Amount
+    fixed_set: Annotated[list[Annotated[str, Field(max_length=LONGEST_NAME)]], Field(max_length=MOST_NAMES)]
+
+
 class Metrics(Shape):
     """How a model does on rows that its learner never saw; all may be left out. Others are numbers, or numbers by name."""
 
@@ -50,6 +62,8 @@ class Metrics(Shape):
     confusion: dict[str, dict[str, Count]] | None = None
     feature_use: dict[str, Share] | None = None
     held_out: dict[str, float] | None = None
+    aims: Annotated[list[Aimed], Field(max_length=1000)] | None = None
+    suggested_aim: Amount | None = None
     curve: Annotated[list[CurvePoint], Field(max_length=1000)] | None = None
 
     @model_validator(mode="after")
@@ -73,4 +87,4 @@ def check_metrics(metrics: dict[str, Any]) -> None:
         raise BadArchiveSent(f"its metrics do not have the documented shape{f', at {where}' if where else ''}: {what}") from None
 
 
-KNOWN = {*Metrics.model_fields, *CurvePoint.model_fields}
+KNOWN = {*Metrics.model_fields, *CurvePoint.model_fields, *Aimed.model_fields}
