@@ -48,15 +48,17 @@ class NewJob(Strict):
     """What to train, on what, and what becomes of it."""
 
     model_config = example(
-        {"dataset": "heart", "label": "disease", "learner": "budget-forest", "params": {"alpha": [0, 2]}, "budget": 60, "seed": 1,
+        {"dataset": "heart", "label": "disease", "learner": "frontier", "params": {"class_weight": "balanced"}, "budget": 60, "seed": 1,
          "costs": {"age": 1}, "publish": {"name": "heart", "alias": "live"}}
     )  # fmt: skip
 
     dataset: Name
     label: FeatureName
-    learner: Annotated[str, Field(max_length=64)] = "budget-forest"
+    learner: Annotated[str, Field(max_length=64)] = "frontier"
     params: dict[str, Any] = Field(default_factory=dict, description="the learner's parameters: GET /v1/admin/learners has their schema")
-    budget: Money | None = Field(None, description="the mean cost per case to stay within")
+    budget: Money | None = Field(
+        None, description="the mean cost per case to stay within; of the learner frontier: the one that its model aims at by default"
+    )
     costs: Costs | None = Field(None, description="prices that win over the data set's; what neither names costs 1")
     penalties: Penalties | None = Field(
         None,

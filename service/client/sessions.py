@@ -85,9 +85,14 @@ class Sessions(Wire):
         confidence: float | None = None,
         reference: str | None = None,
         idempotency_key: str | None = None,
+        *,
+        aim: float | None = None,
     ) -> Json:
-        """Open a session. Under the same `idempotency_key` the same request gives the same session; by default the key is a new one."""
-        body = given(model=model, budget=budget, known=known, seed=seed, confidence=confidence, reference=reference)
+        """Open a session. `budget` is the most to spend on it; `aim` the mean cost over many sessions, by the model's operating points;
+        `confidence` ends it as soon as the label is that probable.
+
+        Under the same `idempotency_key` the same request gives the same session; by default the key is a new one."""
+        body = given(model=model, budget=budget, known=known, seed=seed, aim=aim, confidence=confidence, reference=reference)
         return self._json("POST", "/v1/sessions", body, headers={"Idempotency-Key": idempotency_key or str(uuid.uuid4())})
 
     def answer(self, session_id: str, feature: str, value: Value) -> Json:
@@ -133,15 +138,26 @@ class Sessions(Wire):
         spent: float | None = None,
         seed: int | None = None,
         confidence: float | None = None,
+        *,
+        aim: float | None = None,
     ) -> Json:
         """The decision that a session with these answers would come to."""
         bought = list(answers) if answers is not None and not isinstance(answers, Mapping) else answers
-        body = given(model=model, known=known, answers=bought, budget=budget, spent=spent, seed=seed, confidence=confidence)
+        body = given(model=model, known=known, answers=bought, budget=budget, spent=spent, seed=seed, aim=aim, confidence=confidence)
         return self._json("POST", "/v1/next", body)
 
-    def predict(self, model: str, rows: Iterable[Mapping[str, Any]], budget: float | None = None, confidence: float | None = None) -> Json:
+    def predict(
+        self,
+        model: str,
+        rows: Iterable[Mapping[str, Any]],
+        budget: float | None = None,
+        confidence: float | None = None,
+        *,
+        aim: float | None = None,
+    ) -> Json:
         """Label, probabilities, votes, cost and features bought of every row."""
-        return self._json("POST", "/v1/predict", given(model=model, rows=[dict(row) for row in rows], budget=budget, confidence=confidence))
+        body = given(model=model, rows=[dict(row) for row in rows], budget=budget, aim=aim, confidence=confidence)
+        return self._json("POST", "/v1/predict", body)
 
 
 def _item(feature: str, value: Value) -> Json:

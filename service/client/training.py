@@ -90,7 +90,7 @@ class Training(Wire):
         dataset: str,
         label: str,
         *,
-        learner: str = "budget-forest",
+        learner: str = "frontier",
         params: Mapping[str, Any] | None = None,
         budget: float | None = None,
         costs: Costs | None = None,

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from frugal.models import Ask, Ensemble, load, stand
+from frugal.models.frontier import stop_at
 from frugal.models.schema import NUMERIC, Feature, Value
 
 Hear = Callable[[str], str]
@@ -49,7 +50,18 @@ def ask(options: argparse.Namespace) -> str:
         raise ValueError("--key is for a server: say which with --url")
     if not Path(options.model).exists():
         raise ValueError(f"{options.model}: No such file or directory (a model on a server? say where with --url)")
-    return told(LocalCase(load(options.model), options.budget), options.json)
+    ensemble = load(options.model)
+    check_aim(ensemble, options)
+    return told(LocalCase(ensemble, options.budget, options.aim, options.confidence), options.json)
+
+
+def check_aim(ensemble: Ensemble, options: argparse.Namespace) -> None:
+    """Only operating points say when to stop for a mean cost."""
+    if options.aim is not None and ensemble.frontier is None:
+        raise ValueError(
+            f"--aim: {options.model} has no operating points; give --budget or --confidence, "
+            "or train it again with the learner frontier, or with --set points=true"
+        )
 
 
 def told(case: Case, as_json: bool) -> str:
@@ -85,8 +97,9 @@ def closing(now: Now) -> str:
 class LocalCase:
     """A case on an ensemble in this process; nothing is kept."""
 
-    def __init__(self, ensemble: Ensemble, budget: float | None) -> None:
-        self.ensemble, self.budget = ensemble, budget
+    def __init__(self, ensemble: Ensemble, budget: float | None, aim: float | None = None, confidence: float | None = None) -> None:
+        self.ensemble, self.budget, self.aim, self.confidence = ensemble, budget, aim, confidence
+        self.stopping = stop_at(ensemble.frontier, budget, aim, confidence)
         self.answers: dict[str, Value] = {}
         self.costs: dict[str, float] = {}
         self._now = self._stand()
@@ -106,7 +119,8 @@ class LocalCase:
 
     def _stand(self) -> Now:
         spent = round(sum(self.costs.values()), 6)
-        decision, label, chances, votes = stand(self.ensemble, self.answers, self.budget, spent)
+        sure, cap = self.stopping
+        decision, label, chances, votes = stand(self.ensemble, self.answers, self.budget, spent, confidence=sure, cap=cap)
         if isinstance(decision, Ask):
             return Now(self.ensemble.schema[decision.feature], decision.cost, spent, self.budget, label, chances, votes, None)
         return Now(None, 0.0, spent, self.budget, label, chances, votes, getattr(decision, "reason", "waiting"))
@@ -118,6 +132,8 @@ class LocalCase:
             "status": "done",
             "budget": self.budget,
             "spent": now.spent,
+            "aim": self.aim,
+            "confidence": self.confidence,
             "answers": [{"feature": name, **said[name], "cost": cost} for name, cost in self.costs.items()],
             "prediction": {
                 "label": str(now.label),

@@ -1,17 +1,22 @@
 """The commands that need no server: train a model from a table, look into it."""
 
 import argparse
+import math
 import os
 import stat
 import sys
 import tempfile
 import warnings
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from frugal.models import Ensemble, dump, load
 from frugal.models.costs import CostModel
 from frugal.models.curves import Point, figure_for, plot
+from frugal.models.frontier import Frontier
 from frugal.models.learners import LEARNERS
 from frugal.models.learners.parameters import Aside, parameters_of
 from frugal.models.learners.progress import Progress, Tell
@@ -26,6 +31,8 @@ from frugal.service.tables.remarks import told
 from frugal.service.training import run
 from frugal.service.training.pricing import from_model
 from frugal.service.training.spec import Spec
+
+POINTS = 14  # lines of a table of operating points
 
 
 def train(options: argparse.Namespace) -> str:
@@ -105,7 +112,7 @@ def _check_label(table: Table, options: argparse.Namespace) -> None:
 def _params(options: argparse.Namespace) -> dict[str, Any]:
     known = {parameter.name: parameter.kind for parameter in parameters_of(LEARNERS[options.learner])}
     if options.budget is not None and "budget" not in known:
-        raise ValueError(f"{options.learner} takes no budget: leave --budget out, or use budget-forest")
+        raise ValueError(f"{options.learner} takes no budget: leave --budget out, or use frontier")
     allowed = [name for name, kind in known.items() if not isinstance(kind, Aside)]
     params = parse_settings(options.set or (), f"NAME=VALUE, where {options.learner} knows {', '.join(allowed)}")
     for name in params:
@@ -142,11 +149,28 @@ def _plot(ensemble: Ensemble, options: argparse.Namespace) -> None:
     for point in ensemble.metrics["curve"]:
         by[point["by"]].append(Point(**{name: value for name, value in point.items() if name != "by"}))
     titled = {"number of trees": by["trees"], "hard budgets": by["budget"]}
-    plot(titled, options.plot, f"{options.learner}: error against cost on {ensemble.metrics['rows']:,} held-out rows")
+    if aims := ensemble.metrics.get("aims"):  # then neither is how the model is to be stopped
+        asked = [Point(row["error"], row["mean_cost"], row["mean_cost"], len(ensemble)) for row in aims]
+        fixed = [Point(row["fixed_set_error"], row["aim"], row["aim"], len(ensemble)) for row in aims]
+        titled = {"aims": asked, "hard budgets": by["budget"], "best fixed set of features": fixed}
+    title = f"{options.learner}: error against cost on {ensemble.metrics['rows']:,} held-out rows"
+    plot(titled, options.plot, title, levels=_levels(ensemble.metrics))
+
+
+def _levels(metrics: Mapping[str, Any]) -> dict[str, float]:
+    """Errors of what asks nothing, and of what asks everything."""
+    if "total_cost" in metrics or "instead" not in metrics:  # where mistakes have prices the points are no shares
+        return {}
+    instead = metrics["instead"]
+    return {
+        "always the commonest class": metrics["commonest_class_error"],
+        "a forest, everything bought": instead["forest"],
+        "boosted trees, everything bought": instead["boosted"],
+    }
 
 
 def show(options: argparse.Namespace) -> str:
-    """A model file's settings and prices, or one of its trees."""
+    """A model file's settings, prices and operating points, or one of its trees."""
     ensemble = load(options.model)
     return ensemble.text(options.tree) if options.tree is not None else _summary(ensemble)
 
@@ -164,4 +188,24 @@ def _summary(ensemble: Ensemble) -> str:
         unused = "" if feature.name in ensemble.used else "  (no tree asks for it)"
         cost = "never" if price.cost is None else f"{price.cost:,.2f}"
         lines.append(f"{feature.name:24} {feature.kind:12} {cost:>10} {inside:>10}  {price.group or ''}{unused}".rstrip())
-    return "\n".join(lines)
+    return "\n".join([*lines, *([] if ensemble.frontier is None else ["", *_frontier(ensemble.frontier, ensemble.penalties is not None)])])
+
+
+def _frontier(frontier: Frontier, priced_mistakes: bool) -> list[str]:
+    """The operating points, or some of them spread over all; the default one is always there."""
+    shown = sorted({*(round(i) for i in np.linspace(0, len(frontier.points) - 1, POINTS)), frontier.default})
+    some = "" if len(shown) == len(frontier.points) else f", {len(shown)} of {len(frontier.points)}"
+    lines = [
+        f"operating points{some}: when to stop asking, and what that came to on cases that did not grow the trees. A case is over",
+        "as soon as its label is sure enough, or before it costs more than it may (-: no such limit).",
+        "",
+        f"  {'mean cost':>12} {'mistakes cost' if priced_mistakes else 'wrong':>14} {'sure enough at':>16} {'spend at most':>14}",
+    ]
+    for i in shown:
+        point = frontier.points[i]
+        error = f"{point.error:,.2f}" if priced_mistakes else f"{100 * point.error:.1f} %"
+        sure = "-" if point.confidence == 1 else f"{100 * point.confidence:.1f} %"
+        cap = "-" if point.cap is None else f"{point.cap:,.2f}"
+        lines.append(f"{'*' if i == frontier.default else ' '} {point.cost:>12,.2f} {error:>14} {sure:>16} {cap:>14}")
+    aim = math.ceil(frontier.points[len(frontier.points) // 2].cost)
+    return [*lines, "", f"* unless you say otherwise; --aim {aim} takes the last one of a mean cost up to {aim}"]

@@ -26,6 +26,12 @@ DATABASE = "sqlite:///FILE or postgresql://USER:PASSWORD@HOST/NAME (default: FRU
 
 SERVER = "the server (default: FRUGAL_URL, or http://127.0.0.1:8000)"
 PRICES = "a price list: feature,cost[,group,cost_in_group,delayed,unit,question]; what is not named costs 1"
+DEFAULT = "frontier"  # the learner
+MEAN_COST = "the mean cost per case to stay within; of the learner frontier: the one that its model aims at by default"
+SETTING = (
+    """a parameter of the learner, as max_leaves=16 or class_weight=balanced; commas make a list (a, is a list of one); or JSON, as """
+    """class_weight='{"ill": 5}'"""
+)
 NO_MEMORY = "not enough memory: fewer rows or columns (--drop), --jobs 1, or a higher limit"
 PENALTIES = (
     """what a mistake costs: a number, or JSON by true label and label said: '{"ill": {"well": 500}, "well": {"ill": 50}}'; """
@@ -116,7 +122,7 @@ def _parser() -> argparse.ArgumentParser:
     asking.add_argument(
         "--model", required=True, metavar="FILE|NAME", help="a model file; or a server's (--url or FRUGAL_URL), as heart or heart@live"
     )
-    asking.add_argument("--budget", type=float, help="the most to spend")
+    _stop_options(asking, "the most to spend", "the mean cost over many sessions: stop where the model's operating point for it says")
     _server_options(asking, "hold the session on this server (default: FRUGAL_URL, if there is no such model file)")
     asking.set_defaults(run=_ask)
     showing = commands.add_parser("show", help="what is in a model file: its settings, prices and trees")
@@ -149,11 +155,18 @@ def _predict_options(predicting: argparse.ArgumentParser) -> None:
     predicting.add_argument(
         "--data", required=True, metavar="TABLE", help="rows with the columns that the model asks for: .csv, .csv.gz or .parquet"
     )
-    predicting.add_argument("--budget", type=float, help="the most to spend on a row")
+    _stop_options(predicting, "the most to spend on a row", "the mean cost of the rows: stop where the model's operating point for it says")
     predicting.add_argument("--id", metavar="COLUMN", help="a column to copy to the output, instead of the row's number from 0")
     _missing_option(predicting)
     predicting.add_argument("--out", metavar="predictions.csv", help="where to write (default: print)")
     predicting.set_defaults(run=predict)
+
+
+def _stop_options(command: argparse.ArgumentParser, budget: str, aim: str) -> None:
+    command.add_argument("--budget", type=float, help=budget)
+    either = command.add_mutually_exclusive_group()
+    either.add_argument("--aim", type=_amount, metavar="COST", help=aim)
+    either.add_argument("--confidence", type=_confidence, metavar="P", help="stop once the label is this probable, as 0.95; 1: to the end")
 
 
 def _reading_options(command: argparse.ArgumentParser) -> None:
@@ -233,14 +246,9 @@ def _jobs_options(jobs: argparse.ArgumentParser) -> None:
     submitting = commands.add_parser("submit", help="queue a training on a data set")
     submitting.add_argument("--dataset", required=True, metavar="NAME")
     submitting.add_argument("--label", required=True, metavar="COLUMN", help="the column to predict")
-    submitting.add_argument("--learner", default="budget-forest", metavar="NAME", help="default: budget-forest")
-    submitting.add_argument("--budget", type=_amount, help="the mean cost per case to stay within")
-    submitting.add_argument(
-        "--set",
-        action="append",
-        metavar="NAME=VALUE",
-        help="a parameter of the learner; commas make a list (a, is a list of one); or JSON",
-    )
+    submitting.add_argument("--learner", default=DEFAULT, metavar="NAME", help=f"default: {DEFAULT}")
+    submitting.add_argument("--budget", type=_amount, help=MEAN_COST)
+    submitting.add_argument("--set", action="append", metavar="NAME=VALUE", help=SETTING)
     submitting.add_argument("--costs", metavar="costs.csv", help="prices that win over the data set's")
     submitting.add_argument("--penalties", type=_penalties, metavar="PENALTIES", help=PENALTIES)
     submitting.add_argument("--test-fraction", type=_fraction, metavar="F", help="rows kept to measure on (default 0.25)")
@@ -314,9 +322,9 @@ def _train_options(training: argparse.ArgumentParser) -> None:
     training.add_argument("--label", required=True, metavar="COLUMN", help="the column to predict")
     _reading_options(training)
     training.add_argument("--costs", metavar="costs.csv", help=PRICES)
-    training.add_argument("--learner", choices=sorted(LEARNERS), default="budget-forest")
-    training.add_argument("--budget", type=float, help="the mean cost per case to stay within")
-    training.add_argument("--set", action="append", metavar="NAME=VALUE", help="a parameter of the learner; a list with commas is a grid")
+    training.add_argument("--learner", choices=sorted(LEARNERS), default=DEFAULT, help=f"default: {DEFAULT}")
+    training.add_argument("--budget", type=float, help=MEAN_COST)
+    training.add_argument("--set", action="append", metavar="NAME=VALUE", help=SETTING)
     training.add_argument("--penalties", type=_penalties, metavar="PENALTIES", help=PENALTIES)
     training.add_argument("--out", required=True, metavar="model.safetensors")
     training.add_argument("--plot", metavar="curve.png", help="draw error against cost, as .png or .svg")
@@ -335,6 +343,10 @@ def _penalties(text: str) -> Penalties:
 
 def _amount(text: str) -> float:
     return _number(float, text, lambda value: 0 <= value < float("inf"), "a number from 0")
+
+
+def _confidence(text: str) -> float:
+    return _number(float, text, lambda value: 0 < value <= 1, "a probability: above 0, at most 1")
 
 
 def _fraction(text: str) -> float:

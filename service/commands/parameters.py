@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from frugal.models.learners import LEARNERS
-from frugal.models.learners.parameters import Columns, parameters_of
+from frugal.models.learners.parameters import Columns, Names, parameters_of
 
 EXAMPLE = '{"ill": {"well": 500}, "well": {"ill": 50}}'
 WORDS = {"none": None, "true": True, "false": False}
 OPTIONS = {"n_jobs": "--jobs", "random_state": "--seed", "budget": "--budget", "costs": "--costs"}  # of `frugal train`
-COLUMNS = {each.name for kind in LEARNERS.values() for each in parameters_of(kind) if isinstance(each.kind, Columns)}
+LISTS = {each.name for kind in LEARNERS.values() for each in parameters_of(kind) if isinstance(each.kind, (Columns, Names))}
 
 
 class Doubled(ValueError):  # noqa: N818 - its name says what it is
@@ -24,13 +24,15 @@ def parse_value(text: str) -> Any:
 
     Examples
     --------
-    >>> [parse_value(text) for text in ("8", "0,2.5", "none", "path", "vessels,", "[[1, [1, 1]]]")]
-    [8, [0, 2.5], None, 'path', ['vessels'], [[1, [1, 1]]]]
+    >>> [parse_value(text) for text in ("8", "0,2.5", "none", "path", "vessels,", "[[1, [1, 1]]]", '{"ill": 5}')]
+    [8, [0, 2.5], None, 'path', ['vessels'], [[1, [1, 1]]], {'ill': 5}]
     """
     if text.startswith(("[", "{")):
         try:
-            return json.loads(text)
-        except ValueError as error:
+            return json.loads(text, object_pairs_hook=_once)
+        except Doubled as error:
+            raise ValueError(f"{text}: {error}") from None
+        except (ValueError, RecursionError) as error:
             raise ValueError(f"{text} begins like JSON and is none: {error}") from None
     if "," in text:
         return [_single(part) for part in text.split(",") if part]
@@ -55,7 +57,7 @@ def parse_settings(given: Sequence[str], expected: str, options: Mapping[str, st
         if name in found:
             raise ValueError(f"--set {text}: {name} is set twice; set it once")
         value = parse_value(typed)
-        found[name] = [value] if name in COLUMNS and isinstance(value, str) else value
+        found[name] = [value] if name in LISTS and isinstance(value, str) else value
     return found
 
 

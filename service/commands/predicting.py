@@ -15,6 +15,7 @@ from frugal.models import Acquisition, Ensemble, acquire, load
 from frugal.models.naming import quoted
 from frugal.models.schema import CATEGORICAL, NUMERIC, Feature
 from frugal.models.table import read_table
+from frugal.service.commands.interview import check_aim
 from frugal.service.commands.local import check_writable
 from frugal.service.tables import Choices, Column, Columns, read_file
 from frugal.service.tables.reader import LOCAL
@@ -26,6 +27,7 @@ LIMITS = replace(LOCAL, categories=2**31 - 1, words=2**36)  # ids differ from ro
 def predict(options: argparse.Namespace) -> str:
     """Print the predictions, or write them to a file."""
     ensemble = load(options.model)
+    check_aim(ensemble, options)
     check_writable(options.out)
     heads = _heads(ensemble, options.id)
     wanted = [feature for feature in ensemble.schema.features if feature.name in ensemble.used]
@@ -33,7 +35,8 @@ def predict(options: argparse.Namespace) -> str:
     for text in [*told(table.remarks), *_unknown_words(table, wanted)]:
         warnings.warn(text, stacklevel=1)
     ids = range(len(table)) if options.id is None else _ids(options, table, wanted)
-    found = acquire(ensemble, read_table(_whole(table, ensemble), schema=ensemble.schema).codes, options.budget)
+    codes = read_table(_whole(table, ensemble), schema=ensemble.schema).codes
+    found = acquire(ensemble, codes, options.budget, aim=options.aim, confidence=options.confidence)
     if options.out is None:
         if isinstance(sys.stdout, io.TextIOWrapper):
             sys.stdout.reconfigure(encoding="utf-8")  # as in a file: what programs read does not depend on the terminal

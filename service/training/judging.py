@@ -22,7 +22,7 @@ def judged(asked: Spec, columns: Sequence[Mapping[str, Any]], rows: int, dataset
     entry = find_learner(asked.learner)
     params = checked_params(asked.learner, dict(asked.params))
     if asked.budget is not None and not entry.takes_budget:
-        raise InvalidRequest(f"budget: {asked.learner} takes none; leave it out, or use budget-forest.")
+        raise InvalidRequest(f"budget: {asked.learner} takes none; leave it out, or use frontier.")
     for field, name in asked.publish.items():
         if name is not None:
             check_name(name, f"publish.{field}")
@@ -39,6 +39,7 @@ def judged(asked: Spec, columns: Sequence[Mapping[str, Any]], rows: int, dataset
         if name not in features:
             raise InvalidRequest(f"params.categorical: the data set has no feature of this name; it has {listed(features)}.")
     check_penalties(asked, columns)
+    check_class_weight(params.get("class_weight"), asked.label, columns)
     if asked.label in asked.costs:
         raise InvalidRequest(f"costs: {shown(asked.label)} is the label, which is never bought; leave it out.")
     over = {name: price for name, price in dataset_costs.items() if name != asked.label}
@@ -101,13 +102,23 @@ def check_penalties(asked: Spec, columns: Sequence[Mapping[str, Any]]) -> None:
     """Labels that penalties name must be there, as far as the description of the label's column tells; and right answers cost nothing."""
     if not isinstance(asked.penalties, Mapping):
         return
-    column = next(column for column in columns if column["name"] == asked.label)
     named = {label for true, row in asked.penalties.items() for label in (true, *row)}
-    strangers = {label for label in named if not is_value(label, column)}
-    if strangers:
-        raise InvalidRequest(f"penalties: {len(strangers):,} of the labels that they name are no values of {shown(asked.label)}.")
+    check_labels("penalties: {} of the labels that they name", named, asked.label, columns)
     if why := why_no_mistake(asked.penalties):
         raise InvalidRequest(f"penalties: {why}.")
+
+
+def check_class_weight(weights: Any, label: str, columns: Sequence[Mapping[str, Any]]) -> None:
+    if isinstance(weights, Mapping):
+        check_labels("params.class_weight: {} of the labels that the weights name", set(weights), label, columns)
+
+
+def check_labels(those: str, named: set[str], label: str, columns: Sequence[Mapping[str, Any]]) -> None:
+    """Labels that are named must be values of the label's column."""
+    column = next(column for column in columns if column["name"] == label)
+    strangers = [name for name in named if not is_value(name, column)]
+    if strangers:
+        raise InvalidRequest(f"{those.format(f'{len(strangers):,}')} are no values of {shown(label)}.")
 
 
 def is_value(label: str, column: Mapping[str, Any]) -> bool:

@@ -20,6 +20,7 @@ from frugal.models.learners.parameters import (
     Names,
     Number,
     NumberOr,
+    Parameter,
     Terms,
     Whole,
     parameters_of,
@@ -57,11 +58,16 @@ def catalogue() -> dict[str, Entry]:
 def _params(kind: type[Learner]) -> type[Params]:
     """What a request may say; what it says elsewhere, such as the budget, is left out."""
     fields: dict[str, Any] = {
-        each.name: (_annotation(each.kind), Field(each.default, description=each.text))
+        each.name: (_annotation(each.kind), Field(_default(each), description=each.text))
         for each in parameters_of(kind)
         if not isinstance(each.kind, Aside)
     }
     return create_model(kind.__name__.removesuffix("Classifier") + "Params", __base__=Params, **fields)
+
+
+def _default(each: Parameter) -> Any:
+    """As JSON has it: a tuple is an array."""
+    return list(each.default) if isinstance(each.default, tuple) else each.default
 
 
 def _annotation(kind: Kind) -> Any:

@@ -193,7 +193,7 @@ def ends_by_itself() -> str:
 
 def trained() -> str:
     """A table through the proxy, jobs that are watched, a trainer that is killed, two trainers at once."""
-    long = {"params": {"max_trees": 1000}}
+    long = {"learner": "budget-forest", "params": {"max_trees": 1000}}
     with Client(URL, KEY, timeout=300) as client:
         begun = time.monotonic()
         client.push_dataset("large", b"a,b,c\n" + b"1,2,3\n" * 10_000_000)
@@ -201,13 +201,13 @@ def trained() -> str:
         client.push_dataset("noise", NOISE)
         begun = time.monotonic()
         events: list[str] = []
-        quick = client.submit("noise", "y", params={"max_trees": 2}, publish="noise", alias="live")["id"]
+        quick = client.submit("noise", "y", learner="budget-forest", params={"max_trees": 2}, publish="noise", alias="live")["id"]
         done = client.wait(quick, on_event=lambda event: events.append(event["event"]))
         published = time.monotonic() - begun
         assert done["status"] == "done", done["failure"]
         assert (events[0], events[-1]) == ("queued", "done"), events
         assert client.open("noise@live")["model"]["version"] == 1
-        killed = client.submit("noise", "y", params={"max_trees": 40})["id"]
+        killed = client.submit("noise", "y", learner="budget-forest", params={"max_trees": 40})["id"]
         until(lambda: bool(client.job(killed)["progress"]))
         compose("kill", "-s", "KILL", "trainer")
         compose(*UP, TRAINER_REPLICAS="2")

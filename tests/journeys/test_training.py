@@ -21,9 +21,9 @@ pytestmark = pytest.mark.timeout(900)  # a busy machine trains for long
 PATIENCE = 400  # seconds for what comes at once on an idle machine
 JOBS = "/v1/admin/training-jobs"
 LEASE = {"FRUGAL_LEASE": "3"}
-QUICK = {"dataset": "noise", "label": "y", "params": {"max_trees": 2}}
-LONG = {"dataset": "noise", "label": "y", "params": {"max_trees": 1000}}  # some minutes on two cores
-SOME = {"dataset": "noise", "label": "y", "params": {"max_trees": 60}}  # some seconds
+QUICK = {"dataset": "noise", "label": "y", "learner": "budget-forest", "params": {"max_trees": 2}}
+LONG = {"dataset": "noise", "label": "y", "learner": "budget-forest", "params": {"max_trees": 1000}}  # some minutes on two cores
+SOME = {"dataset": "noise", "label": "y", "learner": "budget-forest", "params": {"max_trees": 60}}  # some seconds
 
 
 def noise() -> bytes:

@@ -18,7 +18,7 @@ def test_a_watcher_does_not_hold_a_server_that_stops(tmp_path: Path, number: sig
     try:
         with Client(server.url) as client:
             client.push_dataset("heart", ROOT / "examples" / "heart" / "heart.csv")
-            job = client.submit("heart", "disease", params=LONG)
+            job = client.submit("heart", "disease", learner="budget-forest", params=LONG)
             events = client.events(job["id"])
             while next(events)["event"] != "running":
                 pass

@@ -12,7 +12,8 @@ from frugal.service.commands.remote.connecting import connected
 def ask(options: argparse.Namespace) -> str:
     """The interview with a model on a server."""
     with connected(options) as client:
-        return told(RemoteCase(client, client.open(options.model, options.budget)), options.json)
+        session = client.open(options.model, options.budget, aim=options.aim, confidence=options.confidence)
+        return told(RemoteCase(client, session), options.json)
 
 
 class RemoteCase:

@@ -159,7 +159,7 @@ SPILLED = [
     ("POST", "/v1/admin/training-jobs", {"dataset": "small", "label": SECRET}),
     ("POST", "/v1/admin/training-jobs", {"dataset": "small", "label": "b", "learner": SECRET}),
     ("POST", "/v1/admin/training-jobs", {"dataset": "small", "label": "b", "params": {SECRET: 1}}),
-    ("POST", "/v1/admin/training-jobs", {"dataset": "small", "label": "b", "params": {"impurity": SECRET}}),
+    ("POST", "/v1/admin/training-jobs", {"dataset": "small", "label": "b", "learner": "budget-forest", "params": {"impurity": SECRET}}),
     ("POST", "/v1/admin/training-jobs", {"dataset": "small", "label": "b", "params": {"categorical": [SECRET]}}),
     ("POST", "/v1/admin/training-jobs", {"dataset": "small", "label": "b", "costs": {SECRET: 1}}),
     ("POST", "/v1/admin/training-jobs", {"dataset": "small", "label": "b", "penalties": {SECRET: {"x": 1}}}),

@@ -205,6 +205,7 @@ class sink:  # noqa: N801 - used like a function
 def test_a_job_from_submitting_to_predicting(client):
     assert {learner["name"] for learner in client.learners()} >= {"budget-forest", "greedy-tree"}
     asked = {
+        "learner": "budget-forest",
         "params": {"max_trees": 6, "alpha": (0, 2)},
         "costs": {"age": 2},
         "seed": 3,
@@ -237,9 +238,9 @@ def test_a_submission_whose_reply_is_lost_is_one_job(server, relay):
     with quick(server, url=relay.url) as client:
         before = len(list(client.jobs()))
         relay.lose = 2
-        job = client.submit("heart", "disease", params={"max_trees": 2})
+        job = client.submit("heart", "disease", learner="budget-forest", params={"max_trees": 2})
         assert len(list(client.jobs())) == before + 1
-        key = {"idempotency_key": "mine", "params": {"max_trees": 3}}
+        key = {"idempotency_key": "mine", "learner": "budget-forest", "params": {"max_trees": 3}}
         again = client.submit("heart", "disease", **key)
         assert client.submit("heart", "disease", **key)["id"] == again["id"] != job["id"]
         with pytest.raises(Problem) as reused:
@@ -249,7 +250,7 @@ def test_a_submission_whose_reply_is_lost_is_one_job(server, relay):
 
 
 def test_jobs_are_listed_by_status_and_cancelled(client):
-    first, second = (client.submit("heart", "disease", params=LONG)["id"] for _ in range(2))
+    first, second = (client.submit("heart", "disease", learner="budget-forest", params=LONG)["id"] for _ in range(2))
     with pytest.raises(Problem) as used:
         client.delete_dataset("heart")
     assert used.value.slug == "dataset-in-use"
@@ -265,7 +266,7 @@ def test_jobs_are_listed_by_status_and_cancelled(client):
 
 
 def test_a_job_that_fails_says_why(client):
-    job = client.submit("heart", "disease", params={"impurity": "polynomial", "terms": [[1.0, [1, 0]]]})
+    job = client.submit("heart", "disease", learner="budget-forest", params={"impurity": "polynomial", "terms": [[1.0, [1, 0]]]})
     failed = client.wait(job["id"])
     assert (failed["status"], failed["model"]) == ("failed", None)
     assert "The learner refused: the polynomial's term" in failed["failure"]
@@ -276,7 +277,7 @@ def test_a_job_that_fails_says_why(client):
 
 def test_events_survive_lost_connections(server, relay):
     with quick(server, url=relay.url) as client:
-        job, seen = client.submit("heart", "disease", params=LONG), []
+        job, seen = client.submit("heart", "disease", learner="budget-forest", params=LONG), []
         for event in client.events(job["id"]):
             seen.append(event)
             if len(seen) == 6:
@@ -295,7 +296,7 @@ def test_a_server_that_starts_anew_is_waited_for_and_the_job_goes_on(tmp_path):
             relay = open_things.enter_context(relayed(first.base_url))
             client = open_things.enter_context(Client(relay.url))
             client.push_dataset("heart", HEART)
-            job = client.submit("heart", "disease", params=LONG)
+            job = client.submit("heart", "disease", learner="budget-forest", params=LONG)
             events = client.events(job["id"])
             seen = [next(events), next(events), next(events)]
             first.app.state.stopping = True
@@ -330,7 +331,7 @@ def test_a_stream_that_ends_early_is_gone_on_with_after_its_last_event():
 
 
 def test_a_listener_to_a_job_that_is_over_is_let_go(server, client):
-    job = client.wait(client.submit("heart", "disease", params={"max_trees": 2})["id"])
+    job = client.wait(client.submit("heart", "disease", learner="budget-forest", params={"max_trees": 2})["id"])
     last = list(client.events(job["id"]))[-1]["id"]
     for after in (last, last + 7):
         assert list(client.events(job["id"], after=after)) == []

@@ -240,7 +240,7 @@ def test_an_idempotency_key_submits_one_job(database: Database) -> None:
         ({"label": "ill"}, "label: the data set has no column of this name; it has 'age', 'colour', 'sick'"),
         ({"costs": {"height": {"cost": 1}}}, "costs.#1: the data set has no column of this name; it has 'age', 'colour'"),
         ({"costs": {"sick": {"cost": 1}}}, "'sick' is the label"),
-        ({"learner": "oracle"}, "the learners are budget-forest, greedy-tree"),
+        ({"learner": "oracle"}, "the learners are frontier, priced-boosting"),
         ({"learner": "greedy-tree", "budget": 5.0}, "takes none"),
         ({"params": {"categorical": ["sick"]}}, "no feature of this name; it has 'age', 'colour'"),
         ({"publish": {"name": "A/B", "alias": None}}, "1 to 64"),

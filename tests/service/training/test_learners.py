@@ -23,7 +23,8 @@ def test_names_and_defaults_are_the_constructors(name: str) -> None:
     shown = CATALOGUE[name].params().model_dump()
     aside = {each.name for each in parameters_of(LEARNERS[name]) if isinstance(each.kind, Aside)}
     assert list(constructor) == [each.name for each in parameters_of(LEARNERS[name])] == list(LEARNERS[name]().get_params())
-    assert shown == {parameter: default for parameter, default in constructor.items() if parameter not in aside}
+    listed = {parameter: list(default) if isinstance(default, tuple) else default for parameter, default in constructor.items()}
+    assert shown == {parameter: default for parameter, default in listed.items() if parameter not in aside}
     assert CATALOGUE[name].takes_budget == ("budget" in constructor)
 
 

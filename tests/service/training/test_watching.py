@@ -248,7 +248,7 @@ def test_no_more_watch_than_may(database: Counting) -> None:
 def test_past_the_limit_it_is_503_until_somebody_leaves(database_url: str) -> None:
     with serving(Settings(database=database_url, max_watchers=2)) as client, ExitStack() as streams:
         client.post("/v1/admin/datasets", params={"name": "small"}, content=TABLE).raise_for_status()
-        job = {"dataset": "small", "label": "sick", "params": {"max_trees": 1000, "alpha": list(range(50))}}
+        job = {"dataset": "small", "label": "sick", "learner": "budget-forest", "params": {"max_trees": 1000, "alpha": list(range(50))}}
         id = client.post("/v1/admin/training-jobs", json=job).json()["id"]
         events = f"/v1/admin/training-jobs/{id}/events"
         held = [streams.enter_context(ExitStack()) for _ in range(2)]

@@ -25,7 +25,8 @@ from tests.serving import serving
 
 ROOT = Path(__file__).parents[4]
 HEART, COSTS = ROOT / "examples" / "heart" / "heart.csv", ROOT / "examples" / "heart" / "costs.csv"
-LONG = ("--set", "max_trees=1000", "--set", f"alpha={','.join(map(str, range(50)))}")  # a minute or more, unless it is cancelled
+FOREST = ("--learner", "budget-forest")
+LONG = (*FOREST, "--set", "max_trees=1000", "--set", f"alpha={','.join(map(str, range(50)))}")  # a minute or more, unless it is cancelled
 
 
 @pytest.fixture(scope="module")
@@ -97,7 +98,7 @@ def test_a_table_is_pushed_with_choices_and_what_is_remarkable_is_told(capsys, r
     assert refused("datasets", "push", "wrong", tmp_path / "t.csv", "--drop", "ids") == (
         "frugal: drop: name 1 of 1 is no column of the table (did you mean 'id'?).\n"
     )
-    assert main(["jobs", "submit", "--dataset", "chosen", "--label", "ill", "--set", "max_trees=2", "--watch"]) == 0
+    assert main(["jobs", "submit", "--dataset", "chosen", "--label", "ill", *FOREST, "--set", "max_trees=2", "--watch"]) == 0
     assert capsys.readouterr().err.count("frugal: warning: no price for 'ward': it costs 1\n") == 1  # not again at the end
     for name in ("plain", "numbers", "chosen"):
         assert main(["datasets", "delete", name]) == 0
@@ -112,7 +113,7 @@ def test_a_regression_target_is_refused_as_label(refused):
 
 def test_penalties_are_submitted(frugal, refused, capsys):
     penalties = '{"present": {"absent": 500}, "absent": {"present": 50}}'
-    job = ("jobs", "submit", "--dataset", "heart", "--label", "disease", "--set", "max_trees=2", "--publish", "wary")
+    job = ("jobs", "submit", "--dataset", "heart", "--label", "disease", *FOREST, "--set", "max_trees=2", "--publish", "wary")
     assert main([*job, "--penalties", penalties, "--watch", "--json"]) == 0
     done = json.loads(capsys.readouterr().out)
     assert done["penalties"] == {"present": {"absent": 500}, "absent": {"present": 50}}
@@ -146,7 +147,7 @@ def test_what_is_wrong_with_a_table_is_one_line(refused, tmp_path):
 
 
 def test_a_watched_job_reports_as_training_here_does(capsys, frugal, tmp_path):
-    settings = ("--label", "disease", "--budget", "60", "--set", "alpha=0,4", "--set", "max_trees=6", "--seed", "1")
+    settings = ("--label", "disease", *FOREST, "--budget", "5", "--set", "alpha=0,4", "--set", "max_trees=6", "--seed", "1")
     here = frugal("train", "--data", HEART, "--costs", COSTS, *settings, "--out", tmp_path / "m.safetensors")
     assert main(["jobs", "submit", "--dataset", "heart", *settings, "--publish", "ward", "--alias", "live", "--watch"]) == 0
     out, err = capsys.readouterr()
@@ -174,14 +175,14 @@ def test_a_job_is_submitted_listed_watched_and_cancelled(frugal, refused, capsys
     out, err = capsys.readouterr()
     assert out == ""
     assert err.endswith("frugal: the job was cancelled: nothing is published\n")
-    done = json.loads(frugal("jobs", "submit", "--dataset", "heart", "--label", "disease", "--set", "max_trees=6", "--json"))["id"]
+    done = json.loads(frugal("jobs", "submit", "--dataset", "heart", "--label", "disease", *FOREST, "--set", "max_trees=6", "--json"))["id"]
     assert main(["jobs", "watch", done, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["status"] == "done"
     assert "The job is done: there is nothing left to cancel." in refused("jobs", "cancel", done)
 
 
 def test_a_job_that_failed_ends_with_its_sentence(capsys):
-    refused = ["--set", "impurity=polynomial", "--set", "terms=[[1.0, [1, 0]]]"]  # as only the learner can know
+    refused = [*FOREST, "--set", "impurity=polynomial", "--set", "terms=[[1.0, [1, 0]]]"]  # as only the learner can know
     assert main(["jobs", "submit", "--dataset", "heart", "--label", "disease", *refused, "--watch", "--json"]) == 2
     out, err = capsys.readouterr()
     assert json.loads(out)["status"] == "failed"
@@ -189,7 +190,20 @@ def test_a_job_that_failed_ends_with_its_sentence(capsys):
 
 
 def test_what_a_learner_warned_of_is_told(capsys):
-    arguments = ["--dataset", "heart", "--label", "disease", "--budget", "0.5", "--set", "max_trees=2", "--publish", "tiny", "--watch"]
+    arguments = [
+        "--dataset",
+        "heart",
+        "--label",
+        "disease",
+        *FOREST,
+        "--budget",
+        "0.5",
+        "--set",
+        "max_trees=2",
+        "--publish",
+        "tiny",
+        "--watch",
+    ]
     assert main(["jobs", "submit", *arguments]) == 0
     out, err = capsys.readouterr()
     assert "max cost     0.00" in out
@@ -209,15 +223,15 @@ def test_learners_are_listed_with_their_defaults(frugal):
     [
         (["--dataset", "hart"], "There is no data set of this name: frugal datasets list shows what there is."),
         (["--label", "illness"], "label: the data set has no column of this name; it has 'age', 'sex'"),
-        (["--learner", "oracle"], "learner: there is none of this name; the learners are budget-forest"),
-        (["--learner", "greedy-tree", "--budget", "3"], "budget: greedy-tree takes none; leave it out, or use budget-forest."),
-        (["--set", "depth=3"], "params: budget-forest has no parameter of this name; it knows impurity, alpha"),
-        (["--set", "max_tree=3"], "no parameter of this name (did you mean 'max_trees'?); it knows impurity, alpha"),
+        (["--learner", "oracle"], "learner: there is none of this name; the learners are frontier"),
+        (["--learner", "greedy-tree", "--budget", "3"], "budget: greedy-tree takes none; leave it out, or use frontier."),
+        ([*FOREST, "--set", "depth=3"], "params: budget-forest has no parameter of this name; it knows impurity, alpha"),
+        ([*FOREST, "--set", "max_tree=3"], "no parameter of this name (did you mean 'max_trees'?); it knows impurity, alpha"),
         (["--set", "alpha=1", "--set", "alpha=2"], "--set alpha=2: alpha is set twice; set it once"),
         (["--set", "random_state=1"], "--set random_state=1: use --seed instead"),
-        (["--set", "n_jobs=1"], "params: budget-forest has no parameter of this name; it knows impurity, alpha"),
+        ([*FOREST, "--set", "n_jobs=1"], "params: budget-forest has no parameter of this name; it knows impurity, alpha"),
         (["--set", "categorical=agee"], "params.categorical: the data set has no feature of this name"),
-        (["--set", "alpha=-1"], "params.alpha: Input should be greater than or equal to 0"),
+        ([*FOREST, "--set", "alpha=-1"], "params.alpha: Input should be greater than or equal to 0"),
         (["--set", "alpha"], "--set alpha: expected NAME=VALUE; frugal jobs learners shows the names"),
         (["--set", "terms=[[1,"], "[[1, begins like JSON and is none"),
         (["--publish", "My Model"], "publish.name: a name has 1 to 64 lower case letters"),
@@ -288,7 +302,7 @@ class Terminal:
 
 def test_a_live_bar_is_drawn_on_a_terminal(heart):
     terminal = Terminal(
-        heart, "jobs", "submit", "--dataset", "heart", "--label", "disease", "--budget", "60", "--set", "max_trees=9", "--watch"
+        heart, "jobs", "submit", "--dataset", "heart", "--label", "disease", *FOREST, "--budget", "5", "--set", "max_trees=9", "--watch"
     )
     code, out = terminal.end()
     assert code == 0
