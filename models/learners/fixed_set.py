@@ -15,6 +15,7 @@ from frugal.models.learners.priced_boosting import PricedBoostingClassifier
 from frugal.models.learners.progress import Tell, silent
 
 WORTHS = np.geomspace(4.0, 1e-5, 12)  # of the money of everything, under which sets are looked for
+HALVINGS = 4  # between two of them
 
 
 @learner
@@ -43,17 +44,31 @@ class FixedSet(Learner):
             if affordable <= chosen:
                 return chosen
             here = replace(prepared, costs=costs)
-            sets = self.by_worth(here, _hiding(rows, prepared, affordable | chosen))
-            more = self.dearest_within(sets, here, left) | chosen
+            more = self._dearest(here, _hiding(rows, prepared, affordable | chosen), left) | chosen
             if more == chosen:
                 return chosen
             chosen = more
 
+    def _dearest(self, prepared: Prepared, rows: Rows, cap: float) -> frozenset[str]:
+        """Of the sets at some worths of money, and at more between the last that fits and the first that does not, the dearest that
+        fits."""
+        sets = self.by_worth(prepared, rows)
+        fits = [prepared.costs.total(one) <= cap for one in sets]
+        if True in fits and False in fits[fits.index(True) :]:
+            first = fits.index(False, fits.index(True))
+            low, high = np.log(WORTHS[first - 1]), np.log(WORTHS[first])
+            for _ in range(HALVINGS):
+                middle = (low + high) / 2
+                sets.append(self._used(prepared, rows, float(np.exp(middle))))
+                low, high = (middle, high) if prepared.costs.total(sets[-1]) <= cap else (low, middle)
+        return self.dearest_within(sets, prepared, cap)
+
     def by_worth(self, prepared: Prepared, rows: Rows) -> list[frozenset[str]]:
         """The sets that are used where money is worth less and less."""
-        return [
-            self._boosting(lam=float(lam), trees_per_level=60, price="model", max_leaves=8)._again(prepared, rows).used for lam in WORTHS
-        ]
+        return [self._used(prepared, rows, float(lam)) for lam in WORTHS]
+
+    def _used(self, prepared: Prepared, rows: Rows, lam: float) -> frozenset[str]:
+        return self._boosting(lam=lam, trees_per_level=60, price="model", max_leaves=8)._again(prepared, rows).used
 
     @staticmethod
     def dearest_within(sets: Sequence[frozenset[str]], prepared: Prepared, cap: float) -> frozenset[str]:

@@ -23,6 +23,8 @@ CANDIDATES: dict[str, type[Learner]] = {
     kind.name: kind for kind in (PricedBoostingClassifier, BudgetForestClassifier, GreedyTreeClassifier)
 }
 FEW, MANY = 1000, 10  # rows below which trees are small, classes above which they are large
+EVEN = (1.0, 0.01)  # worths of money that stay the same, under a cap
+EVEN_TREES = 150
 BLENDS = (0.5, 0.75)  # shares that a reader may have in what is told; of few rows the first
 
 
@@ -124,7 +126,11 @@ class FrontierClassifier(Learner):
         found: list[Learner] = []
         for name in self.learners:
             if name == "priced-boosting":
-                found += [PricedBoostingClassifier(cap=self.cap, **size, **shared) for size in _sizes(prepared.rows)]
+                sizes = _sizes(prepared.rows)
+                found += [PricedBoostingClassifier(cap=self.cap, **size, **shared) for size in sizes]
+                if self.cap is not None:  # along a path little things are bought first, which may use up what is to be spent
+                    even = {**sizes[0], "n_levels": 1, "trees_per_level": EVEN_TREES}
+                    found += [PricedBoostingClassifier(cap=self.cap, lam=lam, **even, **shared) for lam in EVEN]
             else:
                 found.append(CANDIDATES[name](**shared))
         if self.cap is not None:
