@@ -10,6 +10,8 @@ delayed, `shoe_size` no tree uses:
                                                     `--dark--> grave
 """
 
+from collections.abc import Sequence
+
 from frugal.models import CostModel, Ensemble, Feature, Leaf, Price, Schema, Split
 
 CLASSES = ("well", "ill", "grave")
@@ -40,6 +42,20 @@ def clinic(smoothing: float = 0, **settings: object) -> Ensemble:
     sugar = Split("sugar", [3, 5, 4], threshold=100.0, children=[iron, scan])
     tree = Split("fever", [13, 5, 4], branches={"no": 0, "yes": 1}, children=[Leaf([10, 0, 0]), sugar])
     return Ensemble.of([tree], SCHEMA, COSTS, classes=CLASSES, vote="counts", smoothing=smoothing, **settings)
+
+
+POINTS = (  # mean cost, error, confidence, cap
+    (0.0, 0.4, 1.0, 0.0),
+    (4.5, 0.3, 1.0, 10.0),
+    (20.0, 0.1, 0.595, None),
+)
+
+
+def aimed(points: Sequence[tuple[float, float, float, float | None]] = POINTS, default: int = 1) -> Ensemble:
+    """The clinic with operating points: one that asks nothing, one that spends 10 at most, one that stops when a label has 59.5 %."""
+    names = ("cost", "error", "log_loss", "confidence", "cap", "early")
+    found = [dict(zip(names, (cost, error, 0.5, confidence, cap, 0.5), strict=True)) for cost, error, confidence, cap in points]
+    return clinic(frontier={"points": found, "default": default})
 
 
 def wide(features: int, cost: float = 1.0) -> Ensemble:
