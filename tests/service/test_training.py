@@ -3,6 +3,7 @@
 import csv
 import gzip
 import io
+import json
 import os
 import pty
 import shutil
@@ -16,11 +17,12 @@ import pyarrow.csv
 import pytest
 from pyarrow import parquet
 
-from frugal.models import Ensemble, Feature, Leaf, Schema, Split, acquire, load
+from frugal.models import Ensemble, Feature, Leaf, Schema, Split, acquire, dump, load
 from frugal.models.table import read_table
 from frugal.service.commands.interview import interview
 from frugal.service.commands.main import main
 from frugal.service.tables import read_file
+from tests.examples import aimed
 from tests.service.commands.test_main import frugal, unread
 
 HEART = Path(__file__).parents[2] / "examples" / "heart"
@@ -71,6 +73,47 @@ def test_predict_gives_label_cost_and_features_per_row(model):
     for row in rows:
         assert row["label"] in ("absent", "present")
         assert float(row["cost"]) == ensemble.costs.total(row["features"].split()) <= 3
+
+
+@pytest.mark.parametrize("way", [{}, {"aim": 4.5}, {"aim": 20}, {"confidence": 0.55}, {"aim": 4.5, "budget": 5}, {"budget": 60}])
+def test_predict_stops_where_python_does(tmp_path, way):
+    ensemble = aimed()
+    dump(ensemble, tmp_path / "m")
+    write(
+        tmp_path / "t.csv", [{"fever": "yes", "sugar": sugar, "iron": 12, "scan": scan} for sugar, scan in ((80, "dark"), (120, "clear"))]
+    )
+    options = [word for name, value in way.items() for word in (f"--{name}", value)]
+    code, out, _ = frugal("predict", "--model", tmp_path / "m", "--data", tmp_path / "t.csv", *options)
+    codes = ensemble.schema.encode_rows([{"fever": "yes", "sugar": s, "iron": 12, "scan": d} for s, d in ((80, "dark"), (120, "clear"))])
+    found = acquire(ensemble, codes, **way)
+    assert code == 0
+    assert [(row["label"], float(row["cost"])) for row in csv.DictReader(io.StringIO(out))] == list(
+        zip(found.labels, found.cost, strict=True)
+    )
+
+
+def test_predict_aims_only_by_operating_points(model):
+    code, out, err = frugal("predict", "--model", model, "--data", HEART / "heart.csv", "--aim", 5)
+    assert (code, out) == (2, "")
+    assert f"frugal: --aim: {model} has no operating points; give --budget or --confidence, or train it again" in err
+
+
+def test_without_a_learner_train_makes_a_model_for_every_budget(tmp_path):
+    weights = ("--set", 'class_weight={"present": 5}', "--set", "learners=budget-forest", "--set", "reader=false")
+    code, _, err = frugal(*TRAIN[:7], "--budget", 20, *weights, "--out", tmp_path / "m")
+    ensemble = load(tmp_path / "m")
+    assert (code, ensemble.learner) == (0, "frontier"), err
+    assert ensemble.parameters["class_weight"] == {"present": 5}
+    assert ensemble.parameters["learners"] == ["budget-forest"]
+    assert ensemble.frontier.points[ensemble.frontier.default].cost <= 20
+
+
+@pytest.mark.parametrize("weights", ["balanced", '{"present": 5}', '{"present": 0.5, "absent": 2}', "none"])
+def test_class_weights_are_typed_as_a_word_or_as_json(tmp_path, weights):
+    code, _, err = frugal(*TRAIN, "--set", f"class_weight={weights}", "--out", tmp_path / "m")
+    assert code == 0, err
+    expected = {"balanced": "balanced", "none": None}.get(weights) if weights in ("balanced", "none") else json.loads(weights)
+    assert load(tmp_path / "m").parameters["class_weight"] == expected
 
 
 def test_predict_wants_only_the_columns_that_trees_ask_for(model, tmp_path):
@@ -332,6 +375,10 @@ def test_ask_takes_unknown_stop_and_wrong_values(model):
         (["--set", "budget=2"], "--set budget=2: use --budget instead"),
         (["--set", "costs=a.csv"], "--set costs=a.csv: use --costs instead"),
         (["--set", "alpha"], "--set alpha: expected NAME=VALUE"),
+        (["--set", 'class_weight={"ill": 5}'], "class_weight names 'ill': the labels are 'absent', 'present'"),
+        (["--set", 'class_weight={"absent": 5, "absent": 1}'], "'absent' stands there 2 times in one object: once is enough"),
+        (["--set", 'class_weight={"absent": -5}'], "class_weight is {'absent': -5}: expected a mapping of labels to numbers"),
+        (["--set", "class_weight=even"], "class_weight is 'even': expected a mapping of labels to numbers"),
         (["--learner", "greedy-tree", "--budget", "3"], "greedy-tree takes no budget"),
         (["--plot", "curve.gif"], "curve.gif: a plot's name ends in .png or .svg"),
     ],

@@ -18,7 +18,7 @@ from frugal.service.client.sessions import as_asked
 from frugal.service.config import Settings
 from frugal.service.keyform import new_key
 from tests.databases import fresh_sqlite
-from tests.examples import clinic, wide
+from tests.examples import aimed, clinic, wide
 from tests.service.client.wires import Relay, quick, relayed, scripted
 from tests.serving import serving
 
@@ -165,6 +165,19 @@ def test_decisions_with_nothing_kept(client):
     assert client.next("clinic", answers=iter([{"feature": "fever", "value": "yes"}]), spent=9)["spent"] == 9.0
     rows = client.predict("clinic", [GRAVE, {"fever": "no"}], budget=60)["rows"]
     assert [row["label"] for row in rows] == ["grave", "well"]
+
+
+def test_an_aim_goes_wherever_a_budget_goes(client):
+    client.publish("aimed", dump(aimed()))
+    session = client.run("aimed", lambda question: GRAVE[question["feature"]], aim=5, budget=60)
+    assert (session["aim"], session["budget"], session["spent"], session["prediction"]["reason"]) == (5.0, 60.0, 6.0, "aim")
+    assert client.open("aimed", aim=0)["prediction"]["reason"] == "aim"
+    assert client.next("aimed", answers={"fever": "yes", "sugar": 120}, aim=5)["prediction"]["reason"] == "aim"
+    assert [row["cost"] for row in client.predict("aimed", [GRAVE, {"fever": "no"}], aim=5)["rows"]] == [6.0, 1.0]
+    assert client.version("aimed", 1)["frontier"]["default"] == 1
+    with pytest.raises(Problem, match="both say when to stop") as refused:
+        client.open("aimed", aim=5, confidence=0.9)
+    assert refused.value.slug == "invalid-request"
 
 
 def test_sessions_come_page_after_page(client):

@@ -9,6 +9,7 @@ import pytest
 
 from frugal.models import Ensemble, Feature, Leaf, Schema, Split, dump
 from frugal.service.commands import main
+from tests.examples import aimed
 
 
 @pytest.fixture
@@ -32,6 +33,31 @@ def test_show_lists_settings_and_prices(model):
     assert "1 trees, 3 nodes" in out
     assert "vote counts, order votes, stop decided" in out
     assert "age                      numeric        1,234.50               (no tree asks for it)" in out
+
+
+def test_show_prints_when_asking_stops(tmp_path):
+    dump(aimed(), tmp_path / "m")
+    code, out, _ = frugal("show", tmp_path / "m")
+    table = out.partition("\n\noperating points")[2].splitlines()
+    assert code == 0
+    assert table[0].startswith(": when to stop asking, and what that came to on cases that did not grow the trees. A case is over")
+    assert [line.split() for line in table[3:7]] == [
+        ["mean", "cost", "wrong", "sure", "enough", "at", "spend", "at", "most"],
+        ["0.00", "40.0", "%", "-", "0.00"],
+        ["*", "4.50", "30.0", "%", "-", "10.00"],
+        ["20.00", "10.0", "%", "59.5", "%", "-"],
+    ]
+    assert table[-1] == "* unless you say otherwise; --aim 5 takes the last one of a mean cost up to 5"
+
+
+def test_of_many_operating_points_some_are_shown_and_the_default_among_them(tmp_path):
+    points = [(i / 10, 0.4 - i / 1000, 0.9, float(i)) for i in range(200)]
+    dump(aimed(points, default=80), tmp_path / "m")
+    out = frugal("show", tmp_path / "m")[1]
+    assert "operating points, 15 of 200:" in out
+    shown = [line.split() for line in out.splitlines() if line.endswith(".00") and " 90.0 %" in line]
+    assert (shown[0][0], shown[-1][0], len(shown)) == ("0.00", "19.90", 15)
+    assert [row[1] for row in shown if row[0] == "*"] == ["8.00"]
 
 
 def test_show_prints_a_tree(model):

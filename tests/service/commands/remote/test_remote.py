@@ -1,5 +1,6 @@
 """`frugal keys`, `frugal models` and `frugal ask --url`, as they are typed, against real servers and databases."""
 
+import io
 import json
 import os
 import re
@@ -17,15 +18,15 @@ import httpx
 import pytest
 
 from frugal.client import Client
-from frugal.models import dump
+from frugal.models import dump, load
 from frugal.service.commands.main import _parser, main
 from frugal.service.commands.remote.keys import PAGE, DatabaseKeys, expiry
 from frugal.service.config import Settings
-from frugal.service.example import example_archive
+from frugal.service.example import _patient, example_archive
 from frugal.service.keyform import new_key, well_formed
 from frugal.service.store.migrating import prepared
 from tests.databases import fresh_sqlite
-from tests.examples import clinic
+from tests.examples import aimed, clinic
 from tests.serving import serving
 
 ADMIN = new_key()
@@ -193,6 +194,47 @@ def test_the_interview_over_http_is_that_with_a_file(url, file, frugal, monkeypa
     assert "spent 1.00 of 60.00" in with_file
 
 
+@pytest.mark.parametrize(
+    ("options", "lines", "said"),
+    [
+        (("--aim", 5), ("yes", "120"), "(aim; "),
+        (("--aim", 5, "--budget", 5), ("yes",), "(budget; "),
+        (("--aim", 20), ("yes", "80"), "(confident; "),
+        (("--confidence", 0.55), (), "(confident; "),
+        (("--confidence", 1), ("yes", "120", "dark"), "(leaf; "),
+        ((), ("yes", "120"), "(aim; "),  # the default point
+        (("--budget", 60), ("yes", "120", "dark"), "(leaf; "),
+    ],
+)
+def test_an_aim_stops_the_interview_with_a_file_as_over_http(url, file, frugal, monkeypatch, options, lines, said):
+    dump(aimed(), file)
+    with Client(url) as client:
+        client.publish("aimed", file)
+    replies(monkeypatch, *lines)
+    with_file = frugal("ask", "--model", file, *options)
+    assert said in with_file.splitlines()[-1]
+    replies(monkeypatch, *lines)
+    assert frugal("ask", "--url", url, "--model", "aimed", *options) == with_file
+    asked = dict(zip(options[::2], options[1::2], strict=True))
+    for where in (("--model", file), ("--url", url, "--model", "aimed")):
+        replies(monkeypatch, *lines)
+        monkeypatch.setattr("sys.stderr", io.StringIO())
+        session = json.loads(frugal("ask", "--json", *where, *options))
+        assert (session["aim"], session["confidence"]) == (asked.get("--aim"), asked.get("--confidence"))
+
+
+def test_what_cannot_be_aimed_at_is_one_line(url, file, refused, capsys):
+    assert refused("ask", "--model", file, "--aim", 5) == (
+        f"frugal: --aim: {file} has no operating points; give --budget or --confidence, or train it again with the learner frontier, "
+        "or with --set points=true\n"
+    )
+    assert "frugal: aim: this version has no operating points" in refused("ask", "--url", url, "--model", "clinic", "--aim", 5)
+    for wrong in (["--aim", "5", "--confidence", "0.9"], ["--aim", "-1"], ["--aim", "nan"], ["--confidence", "0"], ["--confidence", "2"]):
+        with pytest.raises(SystemExit):
+            main(["ask", "--model", str(file), *wrong])
+        assert re.search(r"^frugal: argument --(aim|confidence): .*; see frugal ask --help\n$", capsys.readouterr().err)
+
+
 def test_the_end_of_input_finishes_the_session(url, frugal, monkeypatch):
     def hear(prompt: str = "") -> str:
         raise EOFError
@@ -292,11 +334,12 @@ def test_the_python_of_the_readme_is_typed_to_and_prints_a_result(heart):
     section = (ROOT / "README.md").read_text().split("## In one minute\n")[1].split("\n## ")[0]
     (block,) = re.findall(r"```python\n(.*?)```", section, re.DOTALL)
     command = [sys.executable, "-c", block.replace("http://127.0.0.1:8000", heart)]
-    typed = "atypical\n63\n145\n"
+    ensemble = load(example_archive())
+    answers = _patient(ensemble)
+    typed = "".join(f"{value}\n" for value in answers.values())
     done = subprocess.run(command, cwd=ROOT, input=typed, capture_output=True, text=True, check=True)
-    assert done.stdout.startswith(
-        "What kind of chest pain does the patient report? ['atypical', 'non_anginal', 'none', 'typical'] costs 1.0: "
-    )
+    first = ensemble.schema[next(iter(answers))]
+    assert done.stdout.startswith(f"{first.question} {list(first.categories) or ''} costs {ensemble.costs[first.name].cost}: ")
     assert re.search(r": (absent|present) \d+\.\d+\n$", done.stdout), done.stdout
 
 
