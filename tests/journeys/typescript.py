@@ -32,7 +32,7 @@ while (session.ask) {
   if (answered.error) throw new Error(answered.error.detail);
   session = answered.data;
 }
-const reason: "leaf" | "decided" | "confident" | "budget" | "exhausted" | "stopped" | "expired" | null = session.prediction.reason;
+const reason: "leaf" | "decided" | "confident" | "budget" | "exhausted" | "aim" | "stopped" | "expired" | null = session.prediction.reason;
 console.log(JSON.stringify({ label: session.prediction.label, reason, spent: session.spent }));
 """
 TSC = [
@@ -63,7 +63,7 @@ def main() -> None:
         with serving(folder, f"sqlite:///{folder / 'frugal.db'}", "--example") as server:
             said = json.loads(run(["node", "session.js", server.url], folder))
             spent = httpx.get(f"{server.url}/v1/sessions").json()["items"][0]["spent"]
-    assert said["reason"] in ("leaf", "decided", "budget"), said
+    assert said["reason"] in ("leaf", "decided", "confident", "budget"), said
     assert 0 < said["spent"] == spent <= 60, said
     print(f"TypeScript holds a session: {said}")
 

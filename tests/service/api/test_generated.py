@@ -67,7 +67,7 @@ def test_a_generated_client_holds_a_session(keyed: httpx.Client, tmp_path: Path)
     assert said["asked"]
     assert "age" not in said["asked"]
     assert said["final"]
-    assert said["reason"] in ("leaf", "decided", "budget", "exhausted")
+    assert said["reason"] in ("leaf", "decided", "confident", "budget", "exhausted")
     assert 0 < said["spent"] <= 60
     assert said["year"] >= 2026
     assert said["unknown"] == "urn:frugal:problem:model-not-found"

@@ -343,5 +343,14 @@ def test_the_python_of_the_readme_is_typed_to_and_prints_a_result(heart):
     assert re.search(r": (absent|present) \d+\.\d+\n$", done.stdout), done.stdout
 
 
+def test_the_session_of_the_readme_in_containers_comes_to_its_end(heart):
+    section = (ROOT / "README.md").read_text().split("## In containers\n")[1].split("\n## ")[0]
+    opening, answers = (json.loads(body) for body in re.findall(r"-d '(\{.*?\})'", section))
+    session = httpx.post(f"{heart}/v1/sessions", json=opening).json()
+    done = httpx.post(f"{heart}/v1/sessions/{session['id']}/answers", json=answers).json()
+    assert done["status"] == "done"
+    assert 0 < done["spent"] <= opening["budget"]
+
+
 def test_the_commands_of_the_page_are_commands():
     assert len(commands("client.md")) > 10
