@@ -23,6 +23,7 @@ CANDIDATES: dict[str, type[Learner]] = {
     kind.name: kind for kind in (PricedBoostingClassifier, BudgetForestClassifier, GreedyTreeClassifier)
 }
 FEW, MANY = 1000, 10  # rows below which trees are small, classes above which they are large
+MANY_ROWS = 50_000  # that candidates are grown on: of more the same one is the best, and takes the longer
 EVEN = (1.0, 0.01)  # worths of money that stay the same, under a cap
 EVEN_TREES = 150
 BLENDS = (0.5, 0.75)  # shares that a reader may have in what is told; of few rows the first
@@ -100,7 +101,7 @@ class FrontierClassifier(Learner):
     def _best(self, prepared: Prepared, tell: "_Stages") -> Candidate:
         """Every candidate on every fold, judged."""
         candidates = [Candidate(each, []) for each in self._candidates(prepared)]
-        folds = list(points.folds(len(prepared.rows.codes), prepared.seed))
+        folds = list(points.folds(len(prepared.rows.codes), prepared.seed, MANY_ROWS))
         for i, candidate in enumerate(candidates):
             for k, (kept, judged) in enumerate(folds):
                 done = (i + k / len(folds)) / len(candidates)

@@ -37,14 +37,15 @@ class Judged(NamedTuple):
     apart: NDArray[np.float64]  # rows x trees: 1 where the tree has not seen the row; or one row of weights for all
 
 
-def folds(rows: int, seed: int) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-    """(rows to grow on, rows to judge): a fifth is judged, and where rows are few another and another."""
+def folds(rows: int, seed: int, most: int | None = None) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    """(rows to grow on, at most so many; rows to judge): a fifth is judged, and where rows are few another and another."""
     shuffled = np.random.default_rng((seed, 2**32 + 1)).permutation(rows)
     for k in range(min(FOLDS, rows, -(-JUDGED * FOLDS // max(1, rows)))):
         judged = np.zeros(rows, bool)
         judged[shuffled[k::FOLDS]] = True
-        if not judged.all():
-            yield np.flatnonzero(~judged), np.flatnonzero(judged)
+        others = shuffled[~judged[shuffled]][:most]
+        if len(others):
+            yield np.sort(others), np.sort(shuffled[k::FOLDS][:ENOUGH])
 
 
 def out_of_bag(drawn: Callable[[int], NDArray[np.float64]], trees: int, rows: int, seed: int) -> tuple[Any, NDArray[np.float64]]:

@@ -23,7 +23,7 @@ class Rows:
     weights: NDArray[np.float64]
     count: int  # of classes
 
-    def some(self, which: NDArray[np.int64]) -> "Rows":
+    def some(self, which: NDArray[np.int64] | slice) -> "Rows":
         return Rows(self.codes[which], self.classes[which], self.weights[which], self.count)
 
     def leaf(self) -> Flat:

@@ -14,7 +14,7 @@ from frugal.models.costs import MILLION, millionths
 from frugal.models.decide import UNLIMITED
 from frugal.models.ensemble import Ensemble
 from frugal.models.flat import Flat
-from frugal.models.growing.binning import MOST_BINS, Binning
+from frugal.models.growing.binning import MOST_BINS, Binning, sample_rows
 from frugal.models.growing.boosting import Booster
 from frugal.models.growing.grower import limits
 from frugal.models.growing.targets import FREELY, constant, on_grid
@@ -26,6 +26,7 @@ from frugal.models.learners.progress import Tell, silent, told
 from frugal.models.threads import in_threads, threads
 
 FEW = 1000  # rows below which trees are small
+MOST_ROWS = 100_000  # whose states a reader is grown on: five times as many cases
 MANY = 10  # classes above which trees are fewer
 LEARNING_RATE, L2, SUBSAMPLE = 0.1, 1.0, 0.7
 
@@ -62,6 +63,7 @@ def grow(
 ) -> Flat:
     """A reader for what an ensemble asks, grown on rows that the ensemble may have been grown on too."""
     size, jobs = size_for(len(rows.codes), rows.count), threads(n_jobs)
+    rows = rows.some(sample_rows(len(rows.codes), MOST_ROWS, prepared.seed))
     binning = Binning.of(rows.codes, prepared.schema, MOST_BINS, jobs, prepared.seed)
     bins = binning.apply(rows.codes, prepared.schema, jobs, CUT, SOME_CATEGORIES)
     many = 1 + size.earlier + size.cut

@@ -117,6 +117,9 @@ def test_few_rows_are_judged_in_five_parts_and_many_in_fewer():
     ((kept, judged),) = points.folds(20_000, seed=0)
     assert (len(kept), len(judged)) == (16_000, 4_000)
     assert list(points.folds(1, seed=0)) == []
+    ((kept, judged),) = points.folds(100_000, seed=0, most=5000)
+    assert (len(kept), len(judged)) == (5000, 10_000)
+    assert not set(kept) & set(judged)
 
 
 def test_states_are_those_that_decide_comes_to():
