@@ -91,7 +91,7 @@ def reader(name, frame, labels, words, costs, threads, report) -> None:
     binning = Binning.of(rows.codes, prepared.schema, MOST_BINS, threads, prepared.seed)
     bins = binning.apply(rows.codes, prepared.schema, threads, CUT, SOME_CATEGORIES)
     states = reading._states(asker, bins, rows, size, None, prepared.seed, threads)
-    seen = np.where(states.codes.T == states.sizes, np.nan, states.codes.T)
+    seen = np.where(states.sizes == states.codes.T, np.nan, states.codes.T)
     classes = np.tile(rows.classes, len(seen) // len(rows.codes))
     settings = settings_of(ours, threads, size.leaves, reading.L2, size.rows)
     mine, other = interleaved(
