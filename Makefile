@@ -82,6 +82,8 @@ bench: .venv/.bench ## every benchmark, each beside something outside (DATA=fold
 	$(PY) benchmarks/pool.py
 	$(PY) benchmarks/reading.py --data $(DATA)/covertype.csv.gz
 	$(PY) benchmarks/training.py --data $(DATA)/covertype.csv.gz
+	$(PY) benchmarks/boosting.py --data $(DATA)
+	$(PY) benchmarks/peers/run.py --data $(DATA)
 	$(PY) benchmarks/frontier.py --data $(DATA) --out var/frontier.jsonl --again # hours at first; rivals are kept, ours is fitted anew
 
 lock: .venv/.installed ## resolve the dependencies again

@@ -5,8 +5,9 @@
 Each table is cut in fifths; a model grown on four is judged on the other, in turn on each where the table has fewer than --rows rows, so
 that small tables are judged on all of theirs (fifteen bins of a few rows each would show little but chance). Larger tables are drawn down
 to --rows. Prices are whole numbers from 1 to 10, drawn once per table. Per table, for budget-forest and greedy-tree, without points and
-with: the error at the end, and cut short by budgets of 10, 25 and 50 % of the cost of everything. Beside them what scikit-learn's forest of
-as many trees has, all features bought. Bars: at most .10 for forests without points, .05 for both with. The last line is JSON.
+with, and for frontier: the error at the end, and cut short by budgets of 10, 25 and 50 % of the cost of everything. Beside them what
+scikit-learn's forest of as many trees has, all features bought. Bars: at most .10 for forests without points, .05 for all with. The last
+line is JSON.
 """
 
 import argparse
@@ -22,13 +23,14 @@ from sklearn.ensemble import RandomForestClassifier
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from benchmarks.sweep import is_categorical, name_of
-from frugal.models import BudgetForestClassifier, GreedyTreeClassifier
+from frugal.models import BudgetForestClassifier, FrontierClassifier, GreedyTreeClassifier
 from frugal.models.calibrate import calibration_error
 
 FEWEST, FOLDS, THREADS = 2000, 5, 2
 SHARES = (None, 0.1, 0.25, 0.5)  # of the cost of everything
 KINDS = [(kind, points) for kind in (BudgetForestClassifier, GreedyTreeClassifier) for points in (False, True)]
-BARS = {"budget-forest": 0.10, "budget-forest points": 0.05, "greedy-tree points": 0.05}
+KINDS.append((FrontierClassifier, True))
+BARS = {"budget-forest": 0.10, "budget-forest points": 0.05, "greedy-tree points": 0.05, "frontier points": 0.05}
 
 
 def judged(frame: pd.DataFrame, labels: np.ndarray, prices: list[int], folds: int) -> dict[str, list[float]]:
