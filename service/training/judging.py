@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from frugal.models.costs import LONGEST_NAME, is_word, price_gaps, shown
+from frugal.models.learners.frontier import FrontierClassifier
 from frugal.models.table import CLASSES, MOST_CLASSES, why_continuous, why_doubtful
 from frugal.service.errors import InvalidRequest
 from frugal.service.registry.versions import check_name
@@ -23,6 +24,8 @@ def judged(asked: Spec, columns: Sequence[Mapping[str, Any]], rows: int, dataset
     params = checked_params(asked.learner, dict(asked.params))
     if asked.budget is not None and not entry.takes_budget:
         raise InvalidRequest(f"budget: {asked.learner} takes none; leave it out, or use frontier.")
+    if asked.learner == FrontierClassifier.name and params.get("points") is False:
+        raise InvalidRequest("params.points: frontier is made of its operating points; leave it out, or name another learner.")
     for field, name in asked.publish.items():
         if name is not None:
             check_name(name, f"publish.{field}")
