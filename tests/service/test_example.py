@@ -8,6 +8,7 @@ import pytest
 from examples.heart_model import MODEL, trained
 from frugal.models import dump, load
 from frugal.service import example
+from frugal.service.commands.main import DEFAULT
 from frugal.service.example import example_archive
 
 ROOT = Path(__file__).parents[2]
@@ -20,7 +21,7 @@ def test_the_committed_model_is_what_training_gives_today():
 
 def test_it_is_the_file_that_is_published():
     assert MODEL.read_bytes() == example_archive()
-    assert load(example_archive()).learner == "budget-forest"
+    assert load(example_archive()).learner == DEFAULT
 
 
 def test_nothing_is_trained_where_it_is_published():
