@@ -90,6 +90,7 @@ class Booster:
         if len(grower.target.trend):
             values = np.clip(values, node.low[: len(values), None], node.high[: len(values), None])
         values *= self.learning_rate
+        values[0] = 0.0  # a tree that has not been asked anything says nothing: with nothing known, the shares of the classes are told
 
         def work(part: slice) -> None:
             boosting.settle(node, grower.bins, grower.context, part.start, part.stop, values, scores)

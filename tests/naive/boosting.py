@@ -23,7 +23,8 @@ def path(rows, features, costs, classes, *, lams, each, l2, rate, leaves, least_
             tree = engine(rows, features, costs, used, scores, lam, l2, leaves, least_rows, price, trend or {}).grow(rows)
             if not isinstance(tree, tuple):
                 break
-            tree = with_scores(tree, scores, l2, rate)
+            name, asks, _, *rest = with_scores(tree, scores, l2, rate)
+            tree = (name, asks, [0.0] * scores, *rest)  # who is asked nothing says nothing
             for row in rows:
                 row["scores"] = [a + b for a, b in zip(row["scores"], walk(tree, row, features, costs, price), strict=True)]
             trees.append(tree)

@@ -115,7 +115,8 @@ def tell(model, nodes, over, answers):
         each = [smoothed(model, [Fraction(v) for v in node.values]) for node in nodes]
         told = [sum(w * own[c] for w, own in zip(weights, each, strict=True)) / sum(weights) for c in range(len(sums))]
     if model.reader is not None:
-        told = [(1 - model.blend) * float(p) + model.blend * q for p, q in zip(told, read(model, answers), strict=True)]
+        share = model.blend if any(value is not None for value in answers.values()) else 0.0
+        told = [(1 - share) * float(p) + share * q for p, q in zip(told, read(model, answers), strict=True)]
         label = best(told) if model.penalties is None else least_penalty(model, told)
     leader = label
     if model.penalties is None:

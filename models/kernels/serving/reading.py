@@ -48,6 +48,15 @@ def reads(reader):
 
 
 @inlined
+def sees(sight):
+    """Whether anything is known: where nothing is, the shares of the training need no reader."""
+    for value in sight.seen:
+        if value == value:
+            return True
+    return False
+
+
+@inlined
 def close_eyes(reader, sight):
     """Nothing is known yet."""
     if reads(reader):

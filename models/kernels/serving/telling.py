@@ -17,7 +17,7 @@ nothing: the shares of all cases need no correction.
 import numpy as np
 
 from frugal.models.kernels.compiling import called, inlined
-from frugal.models.kernels.serving.reading import read, reads
+from frugal.models.kernels.serving.reading import read, reads, sees
 from frugal.models.kernels.serving.values import class_at, stretch, value_at
 from frugal.models.kernels.serving.voting import elect, least_penalty, tally
 from frugal.models.kernels.serving.walking import ADDITIVE, labels_vote, only_class
@@ -59,11 +59,12 @@ def share_out(forest, smoothing, weights, position, totals, votes, probabilities
 
 @inlined
 def blend(forest, sight, probabilities):
-    """Let the reader have its say; gives the label, which is then that of both."""
+    """Let the reader have its say, if it sees anything; gives the label, which is then that of both."""
+    share = forest.reader.blend if sees(sight) else 0.0
     read(forest.reader, sight)
     label = 0
     for c in range(len(probabilities)):
-        probabilities[c] = (1.0 - forest.reader.blend) * probabilities[c] + forest.reader.blend * sight.chances[c]
+        probabilities[c] = (1.0 - share) * probabilities[c] + share * sight.chances[c]
         label = c if probabilities[c] > probabilities[label] else label
     return least_penalty(forest.penalties, probabilities) if len(forest.penalties) else label
 
